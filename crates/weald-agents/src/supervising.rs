@@ -18,7 +18,7 @@ use weald_core::store::Clock;
 use weald_core::task_rules::TaskRefusal;
 use weald_core::tree::Tree;
 use weald_git::Door;
-use weald_sandbox::{Ended, Invocation, Running, interrupted, launch, launch_unconfined};
+use weald_sandbox::{Ended, Invocation, Running, launch, launch_unconfined};
 
 use super::Agents;
 use super::briefing::Prepared;
@@ -344,7 +344,7 @@ impl<'w, 't> Watch<'w, 't> {
     /// What is due now; an answer ends the run.
     fn step(&mut self, running: &mut Running) -> Option<Watched> {
         self.hear();
-        if let Some(signal) = interrupted() {
+        if let Some(signal) = self.trees.host.cancel.asked() {
             return Some(Watched::Stopped {
                 why: format!("its supervisor was ended by signal {signal}"),
                 release: true,

@@ -1,63 +1,51 @@
-//! What every operation works with: where it is called, who calls, and the engine.
+//! What operations work with, whoever calls them: the environment, a directory, settings.
 
-mod copies;
-mod hook;
 mod news;
-mod role;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use crate::{
-    Engine, Host, Identity, IdentitySource, Landings, LoadedConfig, Loosening, Place, RecordError,
-    Settings, Sources, SystemClock, SystemProcesses, Trees, agent_above, free_main, identify,
-    load_config, load_own_config, loosening,
-};
 use weald_core::Timestamp;
 use weald_core::config::{Config, names_guard};
-use weald_core::id::{TaskId, Token};
+use weald_core::id::TaskId;
 use weald_core::kill_switch::switched_on;
 use weald_core::name::SessionName;
-use weald_core::store::{Clock, Store, StoreError};
-use weald_git::{GitError, require_known_version, require_version_for};
-use weald_store::{DATABASE_FILE, SqliteStore};
+use weald_core::store::Clock;
+use weald_git::{GitError, require_version_for};
 
-use crate::Failure;
 use crate::environment::{BROKER_DESCRIPTOR, BROKER_PATH, BROKER_SECRET, Environment};
-use crate::progress::{Progress, Stage};
+use crate::{
+    Failure, Landings, LoadedConfig, Place, Sources, SystemClock, Trees, load_config,
+    load_own_config,
+};
 
 use self::news::News;
-pub use self::role::MCP_MARK;
 
 /// Opens the stream on which output of others is shown while it comes.
 pub type Narration = fn() -> Box<dyn Write + Send>;
 
-/// What an operation works with: where it is called, by whom, with which settings, and who hears of it meanwhile.
-pub struct App<'a> {
-    progress: &'a dyn Progress,
-    narration: Narration,
+/// Where operations are done, and with which settings.
+pub struct App {
+    pub(crate) narration: Narration,
     pub environment: Environment,
     directory: PathBuf,
     overrides: Vec<(String, String)>,
-    /// The agent that this call is made for, if it is.
-    agent: Option<SessionName>,
-    /// What the tracker that tasks come from has to do with this call.
+    /// The agent that calls are made for, if they are.
+    pub(crate) agent: Option<SessionName>,
+    /// What the tracker that tasks come from has to do with the calls.
     pub news: News,
-    /// Whether the operation only reads, so that it also works in a copy.
-    only_reads: bool,
+    /// Whether operations only read, so that they also work in a copy.
+    pub(crate) only_reads: bool,
 }
 
-impl<'a> App<'a> {
+impl App {
     pub fn new(
-        progress: &'a dyn Progress,
         narration: Narration,
         environment: Environment,
         directory: PathBuf,
         overrides: Vec<(String, String)>,
     ) -> Self {
         Self {
-            progress,
             narration,
             environment,
             directory,
@@ -68,29 +56,10 @@ impl<'a> App<'a> {
         }
     }
 
-    /// Reports something in addition to the answer.
-    pub fn note(&self, text: &str) {
-        self.progress.note(text);
-    }
-
-    /// Says something that the caller may not expect.
-    pub fn warn(&self, text: &str) {
-        self.progress.warn(text);
-    }
-
-    /// Says that something begins.
-    pub fn begins(&self, text: &str) {
-        self.progress.begins(text);
-    }
-
-    /// Shows what takes its time until the answer is dropped.
-    pub fn stage(&self, what: &'static str) -> Stage {
-        self.progress.stage(what)
-    }
-
-    /// Who hears of it.
-    pub fn progress(&self) -> &'a dyn Progress {
-        self.progress
+    /// The same for operations that only read.
+    pub fn reading(mut self, only_reads: bool) -> Self {
+        self.only_reads = only_reads;
+        self
     }
 
     /// The flags with which another weald has the same settings.
@@ -101,15 +70,14 @@ impl<'a> App<'a> {
             .collect()
     }
 
-    /// Settings of this call alone.
+    /// Settings by flags, for this process alone.
     pub fn overrides(&self) -> &[(String, String)] {
         &self.overrides
     }
 
-    /// The same for what an agent asks: in its name, with no flag of this call's, and never as its owner.
-    pub fn for_agent<'b>(&self, progress: &'b dyn Progress, session: &SessionName) -> App<'b> {
-        App {
-            progress,
+    /// The same for what an agent asks: in its name, with no flag of its owner's, and never as its owner.
+    pub fn for_agent(&self, session: &SessionName) -> Self {
+        Self {
             narration: self.narration,
             environment: self.environment.clone(),
             directory: self.directory.clone(),
@@ -117,6 +85,25 @@ impl<'a> App<'a> {
             agent: Some(session.clone()),
             news: self.news.for_another(),
             only_reads: self.only_reads,
+        }
+    }
+
+    /// The same for a hook of an agent: elsewhere, with further settings, and in the agent's name unless a variable has one.
+    pub fn for_hook(
+        &self,
+        directory: PathBuf,
+        settings: Vec<(String, String)>,
+        session: Option<SessionName>,
+    ) -> Self {
+        let named = self.environment.get("WEALD_SESSION");
+        Self {
+            narration: self.narration,
+            environment: self.environment.clone(),
+            directory,
+            overrides: [self.overrides.clone(), settings].concat(),
+            agent: session.filter(|_| named.is_none_or(|name| name.is_empty())),
+            only_reads: false,
+            news: self.news.for_another(),
         }
     }
 
@@ -178,7 +165,7 @@ impl<'a> App<'a> {
     }
 
     /// A git that is too old for the repository can't read its configuration, and says less about it.
-    fn loaded(&self, place: &Place, sources: &Sources) -> Result<LoadedConfig, Failure> {
+    pub(crate) fn loaded(&self, place: &Place, sources: &Sources) -> Result<LoadedConfig, Failure> {
         load_config(place, sources).map_err(|error| match require_version_for(place.repository()) {
             Err(old @ GitError::TooOld { .. }) => old.into(),
             _ => error.into(),
@@ -197,85 +184,6 @@ impl<'a> App<'a> {
     /// This binary, to be started again inside sandboxes.
     pub fn helper(&self) -> Result<PathBuf, Failure> {
         Ok(std::env::current_exe()?)
-    }
-
-    /// The repository with its configuration and engine.
-    pub fn ground(&self) -> Result<Ground, Failure> {
-        self.ground_in(self.place()?)
-    }
-
-    fn ground_in(&self, place: Place) -> Result<Ground, Failure> {
-        let loaded = self.config(&place)?;
-        let engine = self.engine_at(&place, &loaded)?;
-        Ok(Ground {
-            engine,
-            place,
-            loaded,
-        })
-    }
-
-    /// The same for what lands. In an agent's session a flag that loosens what the files guard is refused, and a variable
-    /// that does is left out: nobody can tell whether the agent or its owner set it.
-    pub fn landing_ground(&self) -> Result<Ground, Failure> {
-        let mut sources = self.sources();
-        let place = self.place()?;
-        let loose = loosening(&place, &sources)?;
-        if loose == Loosening::default() {
-            return self.ground();
-        }
-        let engine = self.engine()?;
-        let Some(why) = self.agent_above(&engine)? else {
-            return self.ground();
-        };
-        if let Some(key) = loose.flags.first() {
-            return Err(Failure::agent_loosens(key, &why));
-        }
-        for name in &loose.variables {
-            self.warn(&format!(
-                "ignoring ${name}: an agent's session can't loosen the configuration ({why})"
-            ));
-        }
-        let variables = &mut sources.variables;
-        variables.retain(|(name, _)| !loose.variables.contains(name));
-        let loaded = self.loaded(&place, &sources)?;
-        Ok(Ground {
-            engine: self.engine_at(&place, &loaded)?,
-            place,
-            loaded,
-        })
-    }
-
-    /// Why the caller is taken for an agent, if it is.
-    pub fn agent_above(&self, engine: &Engine) -> Result<Option<String>, Failure> {
-        match &self.agent {
-            Some(agent) => Ok(Some(format!("{agent} asks for it"))),
-            None => Ok(agent_above(engine, |name| self.environment.get(name))?),
-        }
-    }
-
-    /// Refuses an agent that would have the files guard less: by a value for `key`, or by taking it out.
-    pub fn refuse_loosening(&self, key: &str, value: Option<&str>) -> Result<(), Failure> {
-        let loosens = match value {
-            None => names_guard(key),
-            Some(value) => {
-                let sources = Sources {
-                    variables: Vec::new(),
-                    flags: vec![(key.to_owned(), value.to_owned())],
-                    ..self.sources()
-                };
-                // What can't be read can't be compared.
-                names_guard(key)
-                    && loosening(&self.place()?, &sources)
-                        .map_or(true, |loose| !loose.flags.is_empty())
-            }
-        };
-        if !loosens {
-            return Ok(());
-        }
-        match agent_above(&self.engine()?, |name| self.environment.get(name))? {
-            None => Ok(()),
-            Some(why) => Err(Failure::agent_loosens(key, &why)),
-        }
     }
 
     /// Refuses flags that guard what lands where they would be lost: a landing that only waits in the queue is tested with
@@ -298,141 +206,11 @@ impl<'a> App<'a> {
         }
     }
 
-    /// The same for another directory.
-    pub fn ground_at(&self, directory: &Path) -> Result<Ground, Failure> {
-        let (home, state) = (self.environment.home(), self.environment.state());
-        self.ground_in(Place::find(directory, home.as_deref(), state.as_deref())?)
-    }
-
-    /// The engine, on the store of this repository.
-    pub fn engine(&self) -> Result<Engine, Failure> {
-        let place = self.place()?;
-        let loaded = self.config(&place)?;
-        self.engine_at(&place, &loaded)
-    }
-
-    /// The repository with an engine on another store than its own; nothing is derived from that.
-    pub(crate) fn ground_on(&self, place: Place, store: Box<dyn Store>) -> Result<Ground, Failure> {
-        let loaded = self.config(&place)?;
-        Ok(Ground {
-            engine: engine_on(store, &loaded),
-            place,
-            loaded,
-        })
-    }
-
-    /// The repository with an engine on its own store, which is open. Nothing is looked at yet.
-    pub(crate) fn ground_of(
-        place: Place,
-        loaded: LoadedConfig,
-        store: SqliteStore,
-    ) -> Result<Ground, StoreError> {
-        let engine = engine_on(Box::new(store), &loaded).with_journal(&place)?;
-        let engine = match loaded.config.views {
-            Some(kind) => engine.with_views(&place, kind),
-            None => engine,
-        };
-        Ok(Ground {
-            engine,
-            place,
-            loaded,
-        })
-    }
-
-    fn engine_at(&self, place: &Place, loaded: &LoadedConfig) -> Result<Engine, Failure> {
-        place.require_registry(DATABASE_FILE)?;
-        self.require_writable(place)?;
-        let store = SqliteStore::open(place.private(), Arc::new(SystemClock))?;
-        let engine = engine_on(Box::new(store), loaded).for_role(self.role());
-        let engine = engine.with_journal(place)?;
-        if let Some(copy) = self.readable_copy(place)? {
-            return Ok(engine.for_copy(copy));
-        }
-        let engine = match loaded.config.source_from {
-            None => engine,
-            Some(tracker) => self.news.follow(engine, place, tracker),
-        };
-        // The next command notices that a supervisor has died.
-        match engine.reap_agents() {
-            Ok(crashed) => {
-                for agent in crashed {
-                    self.warn(&format!(
-                        "agent {} crashed; its worktree is kept, to continue: weald resume {}",
-                        agent.id, agent.task
-                    ));
-                }
-            }
-            // Where nothing can be written, nothing can be marked.
-            Err(RecordError::Store(StoreError::ReadOnly { .. })) => {}
-            Err(error) => self.warn(&format!("could not check agents: {error}")),
-        }
-        Ok(match loaded.config.views {
-            Some(kind) => engine.with_views(place, kind),
-            None => engine,
-        })
-    }
-
-    /// The session of the caller. An anonymous caller gets a warning that says how to set a name.
-    pub fn session(
-        &self,
-        engine: &Engine,
-        flag: Option<&SessionName>,
-    ) -> Result<SessionName, Failure> {
-        let identity = self.identity(engine, flag)?;
-        if identity.source == IdentitySource::Anonymous {
-            let name = &identity.name;
-            self.warn(&format!(
-                "no session name given, so this acts as {name}; set WEALD_SESSION to choose one"
-            ));
-        }
-        Ok(identity.name)
-    }
-
-    /// Who calls, by any name; nothing is said about it.
-    pub fn quiet_session(&self, engine: &Engine) -> Result<SessionName, Failure> {
-        Ok(self.identity(engine, None)?.name)
-    }
-
-    /// Who calls, for the log: nobody rather than an invented name.
-    pub fn actor(
-        &self,
-        engine: &Engine,
-        flag: Option<&SessionName>,
-    ) -> Result<Option<SessionName>, Failure> {
-        let identity = self.identity(engine, flag)?;
-        Ok(Some(identity.name).filter(|_| identity.source != IdentitySource::Anonymous))
-    }
-
-    /// Who calls, and how that was found out.
-    pub fn identity(
-        &self,
-        engine: &Engine,
-        flag: Option<&SessionName>,
-    ) -> Result<Identity, Failure> {
-        let flag = flag.or(self.agent.as_ref());
-        Ok(identify(engine, flag, |name| self.environment.get(name))?)
-    }
-
     /// The variable that switches something off, if one does: weald's `own`, or one that the list names.
     pub fn kill_switch(&self, own: &str, list: &[String]) -> Option<String> {
         let named = list.iter().map(String::as_str);
         let switches = std::iter::once(own).chain(named);
         switched_on(switches, |name| self.environment.get(name)).map(str::to_owned)
-    }
-
-    /// The same for a command, which is skipped then; a note says so.
-    pub(crate) fn switched_off(&self, command: &str, own: &str, list: &[String]) -> Option<String> {
-        let variable = self.kill_switch(own, list)?;
-        let note = format!("${variable} switches {command} off; nothing was changed");
-        self.note(&note);
-        Some(variable)
-    }
-
-    /// Reports the engine's notices as warnings.
-    pub fn tell(&self, engine: &Engine) {
-        for notice in engine.take_notices() {
-            self.warn(&notice);
-        }
     }
 
     /// Now, for people: how long ago something was.
@@ -448,97 +226,9 @@ impl<'a> App<'a> {
                 .hint("give its ID, or set WEALD_TASK")
         })
     }
-
-    /// The token of a task: from the flag, or from the variables a worker sees, if they speak of this task.
-    pub fn token(&self, id: &TaskId, flag: Option<Token>) -> Option<Token> {
-        let ours = || {
-            let task: TaskId = self.environment.get("WEALD_TASK")?.parse().ok()?;
-            self.environment
-                .get("WEALD_TOKEN")?
-                .parse()
-                .ok()
-                .filter(|_| task == *id)
-        };
-        flag.or_else(ours)
-    }
 }
 
 /// Whether a setting is part of a landing only while its own process works the queue. The strategy is recorded with it.
 fn is_lost(key: &str) -> bool {
     key != "landing.strategy" && (names_guard(key) || key.starts_with("landing."))
-}
-
-fn engine_on(store: Box<dyn Store>, loaded: &LoadedConfig) -> Engine {
-    let settings = Settings {
-        lease_ttl: loaded.config.lease_ttl,
-        stale_after: loaded.config.session_stale_after,
-        binding_starts: loaded.config.bind_advances,
-    };
-    Engine::new(store, Arc::new(SystemProcesses), settings)
-}
-
-/// A repository with its configuration and engine.
-pub struct Ground {
-    pub engine: Engine,
-    pub place: Place,
-    loaded: LoadedConfig,
-}
-
-impl Ground {
-    /// Warns about settings of the repository that do not count.
-    pub fn warn_of_settings(&self, app: &App<'_>) {
-        for note in &self.loaded.notes {
-            app.warn(note);
-        }
-        for ignored in &self.loaded.config.ignored {
-            app.warn(&format!(
-                "ignoring {} in {}: {}",
-                ignored.key, ignored.origin, ignored.reason
-            ));
-        }
-    }
-
-    pub fn config(&self) -> &Config {
-        &self.loaded.config
-    }
-
-    /// The trees of the repository, for the caller. Whatever is done with them needs git.
-    pub fn trees(&self, app: &App<'_>) -> Result<Trees<'_>, Failure> {
-        match app.environment.cache() {
-            Some(cache) => {
-                require_known_version(&cache.join("git-version"), self.place.repository())?;
-            }
-            // Nowhere to remember it.
-            None => require_version_for(self.place.repository())?,
-        }
-        self.trees_with_any_git(app)
-    }
-
-    /// The same with whatever git there is, to say what is wrong with it.
-    pub(crate) fn trees_with_any_git(&self, app: &App<'_>) -> Result<Trees<'_>, Failure> {
-        let directory = app.directory();
-        let host = Host {
-            home: app.environment.home(),
-            cache: app
-                .environment
-                .cache()
-                .unwrap_or_else(|| "/var/tmp/weald".into()),
-            state: app.environment.state(),
-            helper: app.helper()?,
-            environment: app.environment.for_commands(),
-            directory: directory
-                .canonicalize()
-                .unwrap_or_else(|_| directory.clone()),
-            actor: app.actor(&self.engine, None)?,
-            narration: app.narration,
-            free_main,
-        };
-        Ok(Trees::new(
-            &self.engine,
-            &self.place,
-            &self.loaded.config,
-            self.loaded.target.clone(),
-            host,
-        ))
-    }
 }

@@ -6,10 +6,10 @@ use std::process::Stdio;
 
 use rustix::process::{nice, setsid};
 
+use crate::Call;
 use crate::Trees;
-use crate::app::App;
 
-impl App<'_> {
+impl Call<'_> {
     /// Fills the pool in the background, if it wants that. Nobody hears of it.
     pub fn refill_pool(&self, trees: &Trees<'_>, root: &Path) {
         if trees.pool_wants_filling() {

@@ -4,10 +4,9 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use weald_core::id::LandingId;
 use weald_core::landing::{Landing, LandingStatus};
-use weald_sandbox::interrupted;
 
-use crate::app::{App, Ground};
 use crate::failure::landing::refusal_exit;
+use crate::{Call, Ground};
 use crate::{
     Failure, LandError, LandRequest, Landings, LeftConflict, OnConflict, QueueEnd, Trees, exit,
 };
@@ -51,55 +50,53 @@ pub struct Worked {
 
 /// Works the queue until `ids` have ended. A signal takes those out again that have not begun to move.
 pub fn work_landings(
-    app: &App<'_>,
+    call: &Call<'_>,
     mut ground: Ground,
     ids: &[LandingId],
     request: &LandRequest,
     mode: Mode,
 ) -> Result<Worked, Failure> {
     let before = match ids.is_empty() {
-        true => Landings::new(&ground.trees(app)?).queue()?.open,
+        true => Landings::new(&ground.trees(call)?).queue()?.open,
         false => Vec::new(),
     };
-    let stage = app.stage("working the queue");
+    let stage = call.stage("working the queue");
     let worked = match mode {
         Mode::Queue => Ok(QueueEnd::Done),
         Mode::Work => loop {
-            match Landings::new(&ground.trees(app)?).work_queue(ids, request) {
+            match Landings::new(&ground.trees(call)?).work_queue(ids, request) {
                 Ok(QueueEnd::Reload) => {
-                    app.tell(&ground.engine);
-                    ground = app.landing_ground()?;
+                    call.tell(&ground.engine);
+                    ground = call.landing_ground()?;
                 }
                 ended => break ended,
             }
         },
     };
     drop(stage);
-    let trees = ground.trees(app)?;
+    let trees = ground.trees(call)?;
     let exit = match worked {
-        Err(LandError::Interrupted) => {
+        Err(LandError::Interrupted(signal)) => {
             let is_cut_short = Landings::new(&trees).withdraw(ids)? > 0 || ids.is_empty();
-            interrupted()
-                .filter(|_| is_cut_short)
-                .map(|signal| 128 + signal)
+            is_cut_short.then_some(128 + signal)
         }
         worked => {
             if worked? == QueueEnd::Paused {
-                app.warn("the queue is paused; to resume it: weald queue resume");
+                call.warn("the queue is paused; to resume it: weald queue resume");
             }
             None
         }
     };
     // A gate may have taken a spare.
-    app.refill_pool(&trees, &ground.place.root());
-    app.keep_vault_up(&trees, &ground.place.root());
+    call.refill_pool(&trees, &ground.place.root());
+    call.keep_vault_up(&trees, &ground.place.root());
     let told = before.iter().map(|landing| &landing.id).chain(ids);
     let landings: Vec<_> = told
         .map(|id| Landings::new(&trees).landing(*id))
         .collect::<Result<_, _>>()?;
     let mut beside = Beside::default();
     if request.on_conflict == OnConflict::Leave {
-        beside.left = left_conflict(app, &trees, &landings);
+        beside.left = left_conflict(call, &trees, &landings);
     }
     drop(trees);
     Ok(Worked {
@@ -112,7 +109,7 @@ pub fn work_landings(
 
 /// Leaves the first conflict in the checkout of its target; those behind it were taken out.
 fn left_conflict(
-    app: &App<'_>,
+    call: &Call<'_>,
     trees: &Trees<'_>,
     landings: &[Landing],
 ) -> Option<(LandingId, LeftConflict)> {
@@ -121,7 +118,7 @@ fn left_conflict(
     match Landings::new(trees).leave_conflict(landing) {
         Ok(left) => Some((landing.id, left)),
         Err(error) => {
-            app.warn(&error.to_string());
+            call.warn(&error.to_string());
             None
         }
     }

@@ -1,7 +1,7 @@
 //! What weald offers: everything that a face (command line, broker, MCP, pages) may call.
 //!
-//! An operation gets an [`App`]: where it is called, by whom, with which settings, and who hears of it meanwhile. It answers
-//! with a value, or with a [`Failure`].
+//! An operation gets a [`Call`]: who makes it, who hears of it meanwhile and what ends it early, on an [`App`], which is
+//! where and with which settings. It answers with a value, or with a [`Failure`].
 //!
 //! [`Engine`] is what needs the store alone; [`Trees`], [`Landings`], [`Agents`] and [`Upkeep`] stand on each other and are
 //! made of an engine, a [`Place`] and the configuration; [`run_if_inside`] is the half of this binary that runs in sandboxes.
@@ -10,9 +10,11 @@ mod app;
 mod asking;
 mod authority;
 mod background;
+mod call;
 mod environment;
 pub mod exit;
 mod failure;
+mod ground;
 mod hidden_files;
 pub mod landing;
 pub mod operations;
@@ -22,11 +24,13 @@ pub mod supervision;
 pub mod tracker;
 pub mod window;
 
-pub use app::{App, Ground, MCP_MARK};
+pub use app::App;
 pub use asking::{Ask, Diffed, LandWish, Report};
 pub use authority::{Authority, Mandate, NotAllowed};
+pub use call::{Call, MCP_MARK};
 pub use environment::Environment;
 pub use failure::Failure;
+pub use ground::Ground;
 pub use hidden_files::named_files_unseen;
 pub use weald_agents as agents;
 pub use weald_agents::{

@@ -6,7 +6,7 @@
 //! things, and a library that nobody parses arguments with needs no parser.
 //!
 //! [`Operation::needs_only_the_store`] decides where a server does the work: in its own process, or in a process of its own
-//! (`weald operate`), which can be interrupted and whose death leaves an intent that `doctor` heals.
+//! (`weald operate`), whose death leaves an intent that `doctor` heals.
 
 pub mod agent_views;
 pub mod bindings;
@@ -42,7 +42,7 @@ use weald_core::SignedDuration;
 use weald_core::id::Token;
 use weald_core::name::SessionName;
 
-use crate::{App, Ask, Failure, exit};
+use crate::{Ask, Call, Failure, exit};
 
 /// What a caller says of itself, by flags or variables. A broker compares it with what the run is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,7 +69,7 @@ pub trait Operation: Serialize + DeserializeOwned + Send + 'static {
     }
 
     /// Does it on the host.
-    fn run(self, app: &App<'_>, caller: &Caller) -> Result<Self::Output, Failure>;
+    fn run(self, call: &Call<'_>) -> Result<Self::Output, Failure>;
 
     /// Whether it needs no git, no file of a worktree and no sandbox, and waits for nobody.
     fn needs_only_the_store(&self) -> bool {
@@ -82,9 +82,9 @@ pub trait Operation: Serialize + DeserializeOwned + Send + 'static {
     }
 
     /// Does it for a run, whose broker is asked.
-    fn run_inside(self, broker: &dyn Broker, caller: &Caller) -> Result<Self::Output, Failure> {
+    fn run_inside(self, broker: &dyn Broker, call: &Call<'_>) -> Result<Self::Output, Failure> {
         let ask = self.ask().ok_or_else(Failure::not_allowed_inside)?;
-        parsed(broker.ask(caller, ask)?)
+        parsed(broker.ask(call.caller, ask)?)
     }
 
     /// The exit code that goes with an answer.
@@ -112,20 +112,19 @@ pub fn parsed<T: DeserializeOwned>(answer: Map<String, Value>) -> Result<T, Fail
     serde_json::from_value(answer.into()).map_err(|error| Failure::broker_answer(&error))
 }
 
-impl App<'_> {
+impl Call<'_> {
     /// Does an operation: here, or by way of the broker of the run that this process is in.
     pub fn perform<O: Operation>(
         &self,
         request: O,
-        caller: &Caller,
         broker: Option<&dyn Broker>,
     ) -> Result<O::Output, Failure> {
         request.validate()?;
         match broker {
-            Some(broker) if request.ask().is_some() => request.run_inside(broker, caller),
+            Some(broker) if request.ask().is_some() => request.run_inside(broker, self),
             // Nothing holds a run without a sandbox, so nothing is refused to it here.
             Some(_) if self.is_confined() => Err(Failure::not_allowed_inside()),
-            _ => request.run(self, caller),
+            _ => request.run(self),
         }
     }
 }
@@ -150,7 +149,7 @@ impl Done {
     }
 }
 
-type Perform = fn(Value, &App<'_>, &Caller, Option<&dyn Broker>) -> Result<Done, Failure>;
+type Perform = fn(Value, &Call<'_>, Option<&dyn Broker>) -> Result<Done, Failure>;
 
 /// An operation that is called by its name.
 pub struct Entry {
@@ -164,10 +163,10 @@ impl Entry {
         Self {
             name: O::NAME,
             reads: O::READS,
-            perform: |request, app, caller, broker| {
+            perform: |request, call, broker| {
                 let request: O = serde_json::from_value(request)
                     .map_err(|error| Failure::bad_request(O::NAME, &error))?;
-                app.perform(request, caller, broker)
+                call.perform(request, broker)
                     .map(|output| Done::of::<O>(&output))
             },
         }
@@ -219,8 +218,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::Environment;
     use crate::progress::Progress;
+    use crate::{App, Environment};
 
     struct Nobody;
 
@@ -233,8 +232,8 @@ mod tests {
     fn asked(entry: &Entry, request: Value) -> Failure {
         let narration = || -> Box<dyn io::Write + Send> { Box::new(io::sink()) };
         let nowhere = "/nonexistent".into();
-        let app = App::new(&Nobody, narration, Environment::read(), nowhere, Vec::new());
-        let done = (entry.perform)(request, &app, &Caller::default(), None);
+        let app = App::new(narration, Environment::read(), nowhere, Vec::new());
+        let done = (entry.perform)(request, &Call::of_process(&app, &Nobody), None);
         done.err().expect("there is no repository")
     }
 

@@ -12,19 +12,19 @@ use weald_core::source::{SOURCE, Tracker};
 use weald_store::SqliteStore;
 
 use crate::Failure;
-use crate::app::{App, Ground};
+use crate::{Call, Ground};
 
 /// How many issues are asked for because one waits for them.
 const MOST: usize = 32;
 
-fn configured(app: &App<'_>, ground: &Ground) -> Option<Source> {
-    let environment = app.environment.for_commands();
+fn configured(call: &Call<'_>, ground: &Ground) -> Option<Source> {
+    let environment = call.environment.for_commands();
     Source::configured(ground.config(), ground.place.root(), environment)
 }
 
 /// One that somebody names.
-pub fn named(app: &App<'_>, ground: &Ground, tracker: Tracker) -> Source {
-    let environment = app.environment.for_commands();
+pub fn named(call: &Call<'_>, ground: &Ground, tracker: Tracker) -> Source {
+    let environment = call.environment.for_commands();
     Source::of(tracker, ground.config(), ground.place.root(), environment)
 }
 
@@ -45,32 +45,32 @@ pub fn parse(tracker: Tracker, input: &[u8], now: Timestamp) -> Parsed {
 }
 
 /// Starts a process that tells the tracker what happened, if it has to be told. Nobody waits for it.
-pub fn start_telling(app: &App<'_>, ground: &Ground) {
-    let Some(source) = configured(app, ground) else {
+pub fn start_telling(call: &Call<'_>, ground: &Ground) {
+    let Some(source) = configured(call, ground) else {
         return;
     };
     let tracker = source.tracker.as_str();
     match source.wants_telling(&ground.engine, ground.place.private()) {
         Ok(false) => {}
         Ok(true) => {
-            let words = [app.settings(), vec!["tell-tracker".to_owned()]].concat();
-            app.start_behind(&ground.place.root(), &words);
+            let words = [call.settings(), vec!["tell-tracker".to_owned()]].concat();
+            call.start_behind(&ground.place.root(), &words);
         }
-        Err(error) => app.warn(&format!(
+        Err(error) => call.warn(&format!(
             "could not update {tracker} (the next change tries again): {error}"
         )),
     }
 }
 
 /// Tells the tracker what it does not know, unless another process does.
-pub fn tell(app: &App<'_>) -> Result<(), Failure> {
-    let place = app.place()?;
-    let loaded = app.config(&place)?;
-    app.require_original(&place)?;
+pub fn tell(call: &Call<'_>) -> Result<(), Failure> {
+    let place = call.place()?;
+    let loaded = call.config(&place)?;
+    call.require_original(&place)?;
     // Nothing else is looked at: what there is to say of it, somebody has to hear.
     let store = SqliteStore::open(place.private(), Arc::new(SystemClock))?;
-    let ground = App::ground_of(place, loaded, store)?;
-    let Some(source) = configured(app, &ground) else {
+    let ground = Ground::of_store(place, loaded, store)?;
+    let Some(source) = configured(call, &ground) else {
         return Ok(());
     };
     Ok(source.tell(&ground.engine, ground.place.private())?)
@@ -78,48 +78,48 @@ pub fn tell(app: &App<'_>) -> Result<(), Failure> {
 
 /// At the end of a command, which has answered already: starts the telling of what it changed, and shows a person what
 /// could not be told before.
-pub fn at_end(app: &App<'_>) {
-    let shown = app.news.shown();
+pub fn at_end(call: &Call<'_>) {
+    let shown = call.news.shown();
     let has_untold = shown.is_some_and(|(tracker, private)| has_untold(private, tracker));
-    if !has_untold && !app.news.has_changes() {
+    if !has_untold && !call.news.has_changes() {
         return;
     }
-    let Ok(ground) = app.ground() else { return };
+    let Ok(ground) = call.ground() else { return };
     if has_untold {
-        show_untold(app, &ground);
+        show_untold(call, &ground);
     }
-    if app.news.has_changes() {
-        start_telling(app, &ground);
+    if call.news.has_changes() {
+        start_telling(call, &ground);
     }
 }
 
 /// An agent can do nothing about it, and would keep a person from hearing of it.
-fn show_untold(app: &App<'_>, ground: &Ground) {
-    if !matches!(app.agent_above(&ground.engine), Ok(None)) {
+fn show_untold(call: &Call<'_>, ground: &Ground) {
+    if !matches!(call.agent_above(&ground.engine), Ok(None)) {
         return;
     }
-    let Some(source) = configured(app, ground) else {
+    let Some(source) = configured(call, ground) else {
         return;
     };
     let untold = source.untold(&ground.engine, ground.place.private());
     for told in untold.unwrap_or_default() {
-        app.warn(&told);
+        call.warn(&told);
     }
 }
 
 /// The task that an id stands for: of weald, or of the tracker, whose issues have numbers of their own.
-pub fn known(app: &App<'_>, ground: &Ground, id: &TaskId) -> TaskId {
+pub fn known(call: &Call<'_>, ground: &Ground, id: &TaskId) -> TaskId {
     if ground.engine.task(id).is_ok() {
         return id.clone();
     }
-    let issue = configured(app, ground).map(|source| source.tracker.task_of(id));
+    let issue = configured(call, ground).map(|source| source.tracker.task_of(id));
     let issue = issue.filter(|issue| ground.engine.task(issue).is_ok());
     issue.unwrap_or_else(|| id.clone())
 }
 
 /// Takes in a task that nobody here knows, with what it waits for. `None` without a tracker.
-pub fn fetch(app: &App<'_>, ground: &Ground, id: &TaskId) -> Result<Option<TaskId>, Failure> {
-    let Some(source) = configured(app, ground) else {
+pub fn fetch(call: &Call<'_>, ground: &Ground, id: &TaskId) -> Result<Option<TaskId>, Failure> {
+    let Some(source) = configured(call, ground) else {
         return Ok(None);
     };
     let id = source.tracker.task_of(id);
@@ -128,26 +128,26 @@ pub fn fetch(app: &App<'_>, ground: &Ground, id: &TaskId) -> Result<Option<TaskI
     }
     let tracker = source.tracker.as_str();
     let not_given = |why: String| Failure::not_in_tracker(&id, tracker, &why);
-    let first = one(app, &source, &id).map_err(not_given)?;
+    let first = one(call, &source, &id).map_err(not_given)?;
     if first.task.status.is_closed() {
         return Err(Failure::closed_in_tracker(&id, tracker));
     }
     let subject = first.task.subject.clone();
     let parsed = Parsed {
-        tasks: with_dependencies(app, ground, &source, first),
+        tasks: with_dependencies(call, ground, &source, first),
         ..Parsed::default()
     };
-    let actor = app.actor(&ground.engine, None)?;
+    let actor = call.actor(&ground.engine)?;
     ground
         .engine
         .import_tasks(actor.as_ref(), parsed, BadLines::Report)?;
-    app.note(&format!("Task {id} from {tracker}: {subject}"));
+    call.note(&format!("Task {id} from {tracker}: {subject}"));
     Ok(Some(id))
 }
 
-fn one(app: &App<'_>, source: &Source, id: &TaskId) -> Result<Incoming, String> {
+fn one(call: &Call<'_>, source: &Source, id: &TaskId) -> Result<Incoming, String> {
     let printed = source.fetch(id).map_err(|error| error.to_string())?;
-    let parsed = parse(source.tracker, &printed, app.now());
+    let parsed = parse(source.tracker, &printed, call.now());
     let mut tasks = parsed.tasks.into_iter();
     let found = tasks.find(|task| task.id.as_ref() == Some(id));
     found.ok_or_else(|| match parsed.errors.first() {
@@ -158,7 +158,7 @@ fn one(app: &App<'_>, source: &Source, id: &TaskId) -> Result<Incoming, String> 
 
 /// What it waits for and nobody here knows comes along: a dependency that is missing would block it for ever.
 fn with_dependencies(
-    app: &App<'_>,
+    call: &Call<'_>,
     ground: &Ground,
     source: &Source,
     first: Incoming,
@@ -172,12 +172,12 @@ fn with_dependencies(
             if is_known || asked.len() > MOST || !asked.insert(id.clone()) {
                 continue;
             }
-            match one(app, source, &id) {
+            match one(call, source, &id) {
                 Ok(incoming) => tasks.push(Incoming {
                     line: asked.len(),
                     ..incoming
                 }),
-                Err(why) => app.warn(&format!(
+                Err(why) => call.warn(&format!(
                     "it did not return {id}, which the task depends on: {why}"
                 )),
             }

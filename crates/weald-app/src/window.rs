@@ -5,9 +5,9 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use crate::app::{App, Ground};
 use crate::authority::Authority;
 pub use crate::environment::{BROKER_DESCRIPTOR, BROKER_PATH, BROKER_SECRET};
+use crate::{Call, Ground};
 use crate::{Failure, RunRequest, Trees};
 
 /// Opens a window for a run.
@@ -27,7 +27,7 @@ pub trait Window {
     /// yet does not land.
     fn serve_while(
         &self,
-        app: &App<'_>,
+        call: &Call<'_>,
         ground: &Ground,
         trees: &Trees<'_>,
         authority: Authority,

@@ -9,10 +9,14 @@ use weald_core::name::SessionName;
 use weald_core::store::{Counter, Durability, MessageFilter, SessionSet, StoreError, Write};
 use weald_core::task::{PlanApproval, Task};
 use weald_core::task_rules::{self, TaskInput};
+use weald_sandbox::Cancel;
 
 use crate::engine::Engine;
 use crate::sessions::held;
 use crate::tasks::{TaskError, require_task};
+
+/// How long waiting does not notice that it is to end.
+const GLANCE: Duration = Duration::from_millis(250);
 
 /// Why something did not happen to a message.
 #[derive(Debug, thiserror::Error)]
@@ -54,8 +58,6 @@ pub struct InboxQuery {
     pub all: bool,
     /// At most so many.
     pub limit: Option<u64>,
-    /// Wait so long for the first one.
-    pub wait: Duration,
 }
 
 impl Engine {
@@ -139,19 +141,13 @@ impl Engine {
             limit: query.limit,
             ..MessageFilter::default()
         };
-        self.wait_until(
-            query.wait,
-            || {
-                let found = self.look(|tx| tx.messages(&filter).map_err(MessageError::from))?;
-                if found.is_empty() || !query.consume {
-                    return Ok(found);
-                }
-                self.change(Some(owner), Durability::Process, |tx| {
-                    consume(tx, owner, &filter)
-                })
-            },
-            |found| !found.is_empty(),
-        )
+        let found = self.look(|tx| tx.messages(&filter).map_err(MessageError::from))?;
+        if found.is_empty() || !query.consume {
+            return Ok(found);
+        }
+        self.change(Some(owner), Durability::Process, |tx| {
+            consume(tx, owner, &filter)
+        })
     }
 
     /// Takes one message out of an inbox; `None` if somebody was faster.
@@ -172,36 +168,42 @@ impl Engine {
         })
     }
 
-    /// Waits for the reply to a request.
-    pub fn await_reply(&self, request: MessageId, wait: Duration) -> Result<Message, MessageError> {
+    /// The reply to a request, for which it waits unless `cancel` asks for the end.
+    pub fn await_reply(
+        &self,
+        request: MessageId,
+        wait: Duration,
+        cancel: &Cancel,
+    ) -> Result<Message, MessageError> {
         let filter = MessageFilter {
             reply_to: Some(request),
             ..MessageFilter::default()
         };
         let look = || self.look(|tx| tx.messages(&filter).map_err(MessageError::from));
-        let found = self.wait_until(wait, look, |found| !found.is_empty())?;
+        let found = self.look_until(wait, cancel, look, |found| !found.is_empty())?;
         found.into_iter().next().ok_or(MessageError::NoAnswer {
             id: request,
             waited: wait,
         })
     }
 
-    /// Looks again whenever something was written, until `enough` or the time is over.
-    fn wait_until<T>(
+    /// Looks again whenever something was written, until it saw `enough`, the time is over or `cancel` asks for the end.
+    pub fn look_until<T, E: From<StoreError>>(
         &self,
         wait: Duration,
-        look: impl Fn() -> Result<T, MessageError>,
+        cancel: &Cancel,
+        look: impl Fn() -> Result<T, E>,
         enough: impl Fn(&T) -> bool,
-    ) -> Result<T, MessageError> {
+    ) -> Result<T, E> {
         let deadline = Instant::now() + wait;
         loop {
             let last = self.look(|tx| tx.last_seq())?;
             let found = look()?;
             let left = deadline.saturating_duration_since(Instant::now());
-            if enough(&found) || left.is_zero() {
+            if enough(&found) || left.is_zero() || cancel.asked().is_some() {
                 return Ok(found);
             }
-            self.store().wait(last, left)?;
+            self.store().wait(last, left.min(GLANCE))?;
         }
     }
 }

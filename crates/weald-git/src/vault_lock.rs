@@ -29,6 +29,9 @@ const NAME_LIMIT: u64 = 4096;
 /// Ends the process of this name; true when it is proven gone.
 type Ending = dyn Fn(&str) -> bool + Send + Sync;
 
+/// Whether somebody asked for the end.
+type Interrupted = dyn Fn() -> bool + Send + Sync;
+
 /// The process that holds a lock, in words, if it is not the one of this name.
 type Stranger = dyn Fn(&File, &str) -> Option<String> + Send + Sync;
 
@@ -45,8 +48,8 @@ pub struct Keeper {
     pub end: Arc<Ending>,
     /// Finds one that did not sign.
     pub stranger: Arc<Stranger>,
-    /// Whether a signal asked this process to stop.
-    pub is_interrupted: fn() -> bool,
+    /// Whether waiting is to end.
+    pub is_interrupted: Arc<Interrupted>,
 }
 
 impl fmt::Debug for Keeper {

@@ -41,9 +41,9 @@ pub enum LandError {
     /// The target is not where it was, or another process holds the queue by now: begin again.
     #[error("{0} moved in the meantime")]
     Outrun(String),
-    /// Somebody asked this process to end.
+    /// The end was asked for, by this signal or as by it.
     #[error("interrupted")]
-    Interrupted,
+    Interrupted(u8),
     /// Nobody could be told.
     #[error(transparent)]
     Message(#[from] MessageError),

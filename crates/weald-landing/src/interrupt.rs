@@ -4,20 +4,19 @@
 use weald_core::id::LandingId;
 use weald_core::queue::QueueHolder;
 use weald_core::session::ProcessState;
-use weald_sandbox::interrupted;
 
 use super::LandError;
 use crate::Landings;
 
-/// Refuses to begin anything more once somebody has asked for the end.
-pub(super) fn go_on() -> Result<(), LandError> {
-    match interrupted() {
-        None => Ok(()),
-        Some(_) => Err(LandError::Interrupted),
-    }
-}
-
 impl Landings<'_> {
+    /// Refuses to begin anything more once the end was asked for.
+    pub(super) fn go_on(&self) -> Result<(), LandError> {
+        match self.trees.host.cancel.asked() {
+            None => Ok(()),
+            Some(signal) => Err(LandError::Interrupted(signal)),
+        }
+    }
+
     /// Takes those out of the queue that still wait or are tested; answers how many.
     pub fn withdraw(&self, ids: &[LandingId]) -> Result<usize, LandError> {
         let mut count = 0;

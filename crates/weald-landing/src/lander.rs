@@ -9,7 +9,6 @@ use weald_core::landing::Landing;
 use weald_core::queue::QueueRefusal;
 
 use super::LandError;
-use super::interrupt::go_on;
 use super::queue::Lease;
 use super::source::LandRequest;
 use super::window::Turn;
@@ -74,7 +73,7 @@ impl Landings<'_> {
             if is_open && view.queue.paused.is_some() {
                 return Ok(QueueEnd::Paused);
             }
-            go_on()?;
+            self.go_on()?;
             match self.take_queue() {
                 Ok(lease) => {
                     let worked = self.work(&lease, mine, request);

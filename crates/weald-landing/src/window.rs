@@ -20,7 +20,6 @@ use super::beginning::Ahead;
 use super::candidate::{Candidate, Made};
 use super::error::{LandError, refusal_of};
 use super::gate::{GateRequest, Verdict};
-use super::interrupt::go_on;
 use super::lander::QueueEnd;
 use super::moving::{MoveRequest, TargetHold};
 use super::queue::Lease;
@@ -146,7 +145,7 @@ impl<'t, 'a> Turn<'t, 'a> {
     }
 
     fn require_lease(&self) -> Result<(), LandError> {
-        go_on()?;
+        self.landings.go_on()?;
         match self.lost.load(Ordering::Acquire) {
             true => Err(QueueRefusal::Stale {
                 given: self.lease.token,
@@ -355,7 +354,7 @@ impl<'t, 'a> Turn<'t, 'a> {
         };
         if !matches!(verdict, None | Some(Ok(Verdict::Green(_)))) {
             // What a signal cut short says nothing about the work.
-            go_on()?;
+            self.landings.go_on()?;
         }
         let receipt = match verdict {
             None => None,

@@ -3,6 +3,7 @@
 //! While they are caught, what is launched has a process group of its own: a Ctrl-C at the terminal is for this process.
 //! A second one ends it at once, unless it comes with the first: `timeout` and the like signal a process and its group.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, Ordering};
 
 use rustix::process::{Signal, getpid, kill_process, set_parent_process_death_signal};
@@ -28,16 +29,62 @@ pub fn catch_interrupts() {
     }
 }
 
-/// The same for the end of the terminal, where what was begun has to be taken back.
-pub fn catch_hangup() {
-    sys::catch_signal(libc::SIGHUP, note);
-}
-
 /// The signal that asked this process to end, if one did.
 pub fn interrupted() -> Option<u8> {
     u8::try_from(CAUGHT.load(Ordering::Acquire))
         .ok()
         .filter(|signal| *signal > 0)
+}
+
+/// What asks an operation to end early: a signal to this process, or the caller. Clones are asked together.
+#[derive(Debug, Clone, Default)]
+pub struct Cancel(Source);
+
+#[derive(Debug, Clone, Default)]
+enum Source {
+    #[default]
+    Signals,
+    Caller(Arc<AtomicBool>),
+}
+
+impl Cancel {
+    /// Asked by a signal to this process.
+    pub const BY_SIGNAL: Self = Self(Source::Signals);
+
+    /// Asked by [`Cancel::ask`] and by no signal: other calls may be at work in this process.
+    pub fn by_caller() -> Self {
+        Self(Source::Caller(Arc::default()))
+    }
+
+    /// Asks for the end. Where signals do that, nothing happens.
+    pub fn ask(&self) {
+        if let Source::Caller(asked) = &self.0 {
+            asked.store(true, Ordering::Release);
+        }
+    }
+
+    /// The signal that asks for the end, once one does; a caller asks as SIGTERM would.
+    pub fn asked(&self) -> Option<u8> {
+        match &self.0 {
+            Source::Signals => interrupted(),
+            Source::Caller(asked) => asked.load(Ordering::Acquire).then_some(libc::SIGTERM as u8),
+        }
+    }
+
+    /// From here on a signal no longer ends this process: the operation looks for it, and puts things in order first.
+    pub fn catch(&self) {
+        if let Source::Signals = self.0 {
+            catch_interrupts();
+        }
+    }
+
+    /// The same, also for the end of the terminal, where what was begun has to be taken back.
+    pub fn catch_hangup(&self) {
+        if let Source::Signals = self.0 {
+            catch_interrupts();
+            sys::catch_signal(libc::SIGHUP, note);
+        }
+    }
 }
 
 /// From here on this process gets SIGTERM when the one that started it ends, however that ends. False if that happened

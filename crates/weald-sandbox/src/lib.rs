@@ -44,7 +44,7 @@ pub use error::SandboxError;
 pub use handover::{INIT_ARGUMENT, PASSED};
 pub use home::mount_below_home;
 pub use init::run_if_init;
-pub use interrupts::{catch_hangup, catch_interrupts, end_with_parent, interrupted};
+pub use interrupts::{Cancel, catch_interrupts, end_with_parent, interrupted};
 pub use launcher::{launch, launch_unconfined};
 pub use orders::Order;
 pub use output::{Budget, pass_on};

@@ -14,7 +14,6 @@ use weald_git::{
     update_refs,
 };
 
-use super::half_made::go_on;
 use super::planning::Plan;
 use super::pool::Population;
 use super::privacy::close_to_others;
@@ -84,7 +83,7 @@ impl Trees<'_> {
         notes.extend(self.feed_for(plan, tree.kind)?);
         step("create.fed");
         self.delete_home_layer(tree)?;
-        go_on()?;
+        self.go_on()?;
         let index = self.new_index(tree);
         let spare = self.take_spare(plan, tree, &building)?;
         // A spare is here before main could be looked through.
@@ -97,7 +96,7 @@ impl Trees<'_> {
             None => self.copy_or_check_out(plan, tree, &building, &index)?,
         };
         step("create.populated");
-        go_on()?;
+        self.go_on()?;
         self.finish_files(plan, tree, &building, &index)?;
         let setup = self.bring_files(tree, &building, &index)?;
         // Nobody's work is in a spare yet, and its large files are old: a power cut now costs an empty tree.
@@ -106,7 +105,7 @@ impl Trees<'_> {
         }
         close_to_others(&building, None).map_err(at(&building))?;
         step("create.built");
-        go_on()?;
+        self.go_on()?;
         let identity = identity_of(&building)?;
         self.keep_replaced(plan, tree)?;
         let registration = self.register(tree, identity, Some(&index))?;
@@ -116,7 +115,7 @@ impl Trees<'_> {
             let _ = self.registrations().remove(&registration);
         })?;
         step("create.branched");
-        go_on()?;
+        self.go_on()?;
         if tree.kind == TreeKind::Linked {
             self.write_pointer(&building, &registration)?;
         }

@@ -13,7 +13,7 @@ use weald_core::tree_rules::{self, TreeInput};
 
 use weald_git::Reference;
 
-use super::half_made::{Mended, go_on};
+use super::half_made::Mended;
 use super::planning::Plan;
 use super::pool::Population;
 use super::{SetupReport, TreeError, Trees, called, decided, require_task_record};
@@ -151,7 +151,7 @@ impl Trees<'_> {
                 };
                 self.decide(&tree, Durability::Process, input)?;
                 // A git that the same signal ended says something else.
-                Err(go_on().err().unwrap_or(error))
+                Err(self.go_on().err().unwrap_or(error))
             }
         }
     }
@@ -230,7 +230,7 @@ impl Trees<'_> {
             if !in_the_making {
                 return Ok(known);
             }
-            go_on()?;
+            self.go_on()?;
             self.engine.store().wait(seen, Duration::from_secs(1))?;
         }
     }

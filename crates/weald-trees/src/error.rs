@@ -55,9 +55,9 @@ pub enum TreeError {
     /// A template of the configuration makes no sense here.
     #[error(transparent)]
     Template(#[from] TemplateError),
-    /// Somebody asked this process to end.
+    /// The end was asked for, by this signal or as by it.
     #[error("interrupted; the worktree was not created")]
-    Interrupted,
+    Interrupted(u8),
     #[error("there is no worktree {name}")]
     NotFound { name: String },
     /// Its directory is gone.

@@ -8,14 +8,14 @@ use weald_core::name::TreeName;
 use weald_core::store::Durability;
 use weald_core::tree::{Tree, TreeStatus};
 use weald_core::tree_rules::TreeInput;
-use weald_sandbox::{Ended, Running, interrupted};
+use weald_sandbox::{Cancel, Ended, Running};
 
 use super::building::identity_of;
 use super::{BranchOutcome, Removed, TreeError, Trees, at};
 use weald_control::files;
 use weald_control::marker::TreeNote;
 
-/// How long a signal may wait for the end of a process that it ends.
+/// How long a request to end may wait for the end of a process that it ends.
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// What became of a creation that was cut short.
@@ -26,23 +26,19 @@ pub enum Mended {
     TakenBack,
 }
 
-/// Refuses to go on once somebody asked this process to end.
-pub(super) fn go_on() -> Result<(), TreeError> {
-    match interrupted() {
-        None => Ok(()),
-        Some(_) => Err(TreeError::Interrupted),
-    }
-}
-
-/// Waits for the end of a process; a signal to this one ends it, and all that it started.
-pub(super) fn wait_or_interrupt(mut running: Running, limit: Duration) -> io::Result<Ended> {
+/// Waits for the end of a process; `cancel` ends it, and all that it started.
+pub(super) fn wait_or_interrupt(
+    mut running: Running,
+    limit: Duration,
+    cancel: &Cancel,
+) -> io::Result<Ended> {
     let deadline = Instant::now() + limit;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         if let Some(ended) = running.ended_within(Some(left.min(GLANCE)))? {
             return Ok(ended);
         }
-        if let Some(signal) = interrupted() {
+        if let Some(signal) = cancel.asked() {
             running.stop()?;
             return Ok(Ended::Signal(signal.into()));
         }
@@ -54,6 +50,14 @@ pub(super) fn wait_or_interrupt(mut running: Running, limit: Duration) -> io::Re
 }
 
 impl Trees<'_> {
+    /// Refuses to go on once the end was asked for.
+    pub(super) fn go_on(&self) -> Result<(), TreeError> {
+        match self.host.cancel.asked() {
+            None => Ok(()),
+            Some(signal) => Err(TreeError::Interrupted(signal)),
+        }
+    }
+
     /// The registration of a creation that was cut short after everything was in its place.
     pub fn unrecorded(&self, tree: &Tree) -> Option<(TreeNote, String)> {
         let registered = self.registrations().list().unwrap_or_default();

@@ -79,6 +79,7 @@ use weald_core::store::{Durability, Read, StoreError, Write};
 use weald_core::tree::{Tree, TreeStatus};
 use weald_core::tree_rules::{self, TreeInput};
 use weald_git::{Keeper, MainRef, Registrations};
+use weald_sandbox::Cancel;
 
 use weald_control::engine::Engine;
 use weald_control::machine;
@@ -137,6 +138,8 @@ pub struct Host {
     pub actor: Option<SessionName>,
     /// Where the output of a set-up goes, and of hooks that take their time.
     pub narration: fn() -> Box<dyn io::Write + Send>,
+    /// What may ask for the end of whatever is done with the trees.
+    pub cancel: Cancel,
     /// Ends the landing that holds main's refs though its lease has run out; true when they are free.
     pub free_main: fn(&Trees<'_>) -> bool,
 }

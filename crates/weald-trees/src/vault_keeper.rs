@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use weald_core::session::ProcessIdentity;
 use weald_git::{Keeper, Vault};
-use weald_sandbox::interrupted;
 
 use super::Trees;
 use weald_control::files::{described, holder_pid};
@@ -24,7 +23,7 @@ impl Trees<'_> {
 
     fn keeper(&self) -> Keeper {
         let known = self.known_keeper.get_or_init(|| {
-            let me = self.me();
+            let (me, cancel) = (self.me(), self.host.cancel.clone());
             let processes = Arc::clone(&self.engine.processes);
             Keeper {
                 name: serde_json::to_string(&me).unwrap_or_default(),
@@ -36,7 +35,7 @@ impl Trees<'_> {
                     other.is_some_and(|holder| end_process(processes.as_ref(), &holder))
                 }),
                 stranger: Arc::new(stranger),
-                is_interrupted: || interrupted().is_some(),
+                is_interrupted: Arc::new(move || cancel.asked().is_some()),
             }
         });
         known.clone()

@@ -250,11 +250,11 @@ impl Trees<'_> {
                 None => capped_text(stderr),
             })
         });
-        let ends_on_interrupt = J::ENDS_ON_INTERRUPT;
+        let cancel = J::ENDS_ON_INTERRUPT.then(|| self.host.cancel.clone());
         let watcher = thread::spawn(move || {
-            let ended = match ends_on_interrupt {
-                true => wait_or_interrupt(running, limit),
-                false => running.wait(Some(limit)),
+            let ended = match cancel {
+                Some(cancel) => wait_or_interrupt(running, limit, &cancel),
+                None => running.wait(Some(limit)),
             };
             drop(tmp);
             ended

@@ -1,12 +1,11 @@
-//! One call of the command line: what every operation works with, and where its answer is printed.
+//! One call of the command line: what every operation is run with, and where its answer is printed.
 
 use std::ops::Deref;
-use std::path::PathBuf;
 
 use anstream::AutoStream;
+use weald_app::operations::Caller;
 use weald_app::screen::{Form, Screen};
-use weald_app::{App, Environment, Failure};
-use weald_core::name::SessionName;
+use weald_app::{App, Call, Environment, Failure};
 use weald_server::broker::Client;
 
 use crate::global::GlobalArgs;
@@ -14,53 +13,50 @@ use crate::ui::Ui;
 
 pub struct Context<'a> {
     pub ui: &'a Ui,
-    app: App<'a>,
+    call: Call<'a>,
 }
 
 impl<'a> Deref for Context<'a> {
-    type Target = App<'a>;
+    type Target = Call<'a>;
 
-    fn deref(&self) -> &App<'a> {
-        &self.app
+    fn deref(&self) -> &Call<'a> {
+        &self.call
     }
 }
 
+/// What the flags that every command has say of the place and the settings.
+pub fn app_of(global: &GlobalArgs) -> Result<App, Failure> {
+    if let Some(directory) = &global.directory {
+        std::env::set_current_dir(directory).map_err(|source| Failure::file(directory, &source))?;
+    }
+    let directory = std::env::current_dir().map_err(|source| Failure::no_directory(&source))?;
+    let narration = || -> Box<dyn std::io::Write + Send> {
+        let stderr = AutoStream::auto(std::io::stderr());
+        Box::new(Screen::new(stderr, Form::Text))
+    };
+    let environment = Environment::read();
+    Ok(App::new(
+        narration,
+        environment,
+        directory,
+        global.set.clone(),
+    ))
+}
+
 impl<'a> Context<'a> {
-    /// From the flags that every command has.
-    pub fn new(global: &GlobalArgs, ui: &'a Ui) -> Result<Self, Failure> {
-        if let Some(directory) = &global.directory {
-            std::env::set_current_dir(directory)
-                .map_err(|source| Failure::file(directory, &source))?;
-        }
-        let directory = std::env::current_dir().map_err(|source| Failure::no_directory(&source))?;
-        let narration = || -> Box<dyn std::io::Write + Send> {
-            let stderr = AutoStream::auto(std::io::stderr());
-            Box::new(Screen::new(stderr, Form::Text))
-        };
-        let environment = Environment::read();
-        let app = App::new(ui, narration, environment, directory, global.set.clone());
-        Ok(Self { ui, app })
+    pub fn new(app: &'a App, ui: &'a Ui) -> Self {
+        let call = Call::of_process(app, ui);
+        Self { ui, call }
     }
 
-    /// The same for a command that only reads.
-    pub fn reading(self, only_reads: bool) -> Self {
-        Self {
-            ui: self.ui,
-            app: self.app.reading(only_reads),
-        }
-    }
-
-    /// The same for a hook of an agent: elsewhere, with further settings, and in the agent's name unless a variable has one.
-    pub fn for_hook<'b>(
-        &self,
-        ui: &'b Ui,
-        directory: PathBuf,
-        settings: Vec<(String, String)>,
-        session: Option<SessionName>,
-    ) -> Context<'b> {
-        Context {
-            ui,
-            app: self.app.for_hook(ui, directory, settings, session),
+    /// The call with what flags say of the caller.
+    pub fn by<'b>(&self, caller: &'b Caller) -> Call<'b>
+    where
+        'a: 'b,
+    {
+        Call {
+            caller,
+            ..self.call
         }
     }
 

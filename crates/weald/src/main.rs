@@ -22,7 +22,7 @@ use weald_app::{Failure, exit, tracker};
 
 use crate::cli::{Cli, parsing};
 use crate::commands::inside;
-use crate::context::Context;
+use crate::context::{Context, app_of};
 use crate::ui::{Format, Ui};
 
 fn main() -> ExitCode {
@@ -52,8 +52,9 @@ fn answer() -> ExitCode {
     }
     let ui = Ui::new(cli.global.format(), cli.global.color);
     let (is_hook, only_reads) = (cli.is_hook(), cli.only_reads());
-    let code = Context::new(&cli.global, &ui).and_then(|context| {
-        let context = context.reading(only_reads);
+    let code = app_of(&cli.global).and_then(|app| {
+        let app = app.reading(only_reads);
+        let context = Context::new(&app, &ui);
         let code = inside::run(cli, &context);
         tracker::at_end(&context);
         code

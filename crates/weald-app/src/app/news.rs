@@ -29,7 +29,7 @@ impl News {
     }
 
     /// From here on changes of this engine are news.
-    pub(super) fn follow(&self, engine: Engine, place: &Place, tracker: Tracker) -> Engine {
+    pub(crate) fn follow(&self, engine: Engine, place: &Place, tracker: Tracker) -> Engine {
         follow_for_tracker(&engine, place.private(), tracker);
         let _ = self.tracker.set((tracker, place.private().to_owned()));
         engine.watched(Arc::clone(&self.changed))

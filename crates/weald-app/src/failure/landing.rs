@@ -38,7 +38,7 @@ impl From<LandError> for Failure {
             LandError::Outrun(target) => Self::new("target_moved", exit::BUSY, message)
                 .hint("try again")
                 .details(json!({"target": target})),
-            LandError::Interrupted => {
+            LandError::Interrupted(_) => {
                 Self::new("interrupted", exit::INTERRUPTED, message).hint("weald queue")
             }
             LandError::NoLanding(id) => Self::new("landing_not_found", exit::NOT_FOUND, message)

@@ -12,7 +12,6 @@ use weald_core::setup::SetupOutcome;
 use weald_core::tree::{Tree, TreeStatus};
 use weald_core::tree_rules::{TreeInput, TreeRefusal};
 use weald_git::VaultError;
-use weald_sandbox::interrupted;
 
 use super::Failure;
 use super::starts::start;
@@ -45,7 +44,7 @@ impl From<TreeError> for Failure {
             TreeError::Adopt(error) => error.into(),
             TreeError::Name(_) => Self::new("invalid_name", exit::USAGE, message),
             TreeError::Template(_) => refused("config_invalid").hint("weald config show"),
-            TreeError::Interrupted => cut_short(message),
+            TreeError::Interrupted(signal) => Self::new("interrupted", 128 + signal, message),
             TreeError::NotFound { name } => not_found("tree_not_found", message)
                 .hint("weald list")
                 .details(json!({"tree": name})),
@@ -122,12 +121,6 @@ impl Failure {
             .map(|hint| hint.replace(&elsewhere, "weald exit --remove --discard"));
         self
     }
-}
-
-/// A signal decides the exit code.
-fn cut_short(message: String) -> Failure {
-    let exit = interrupted().map_or(exit::REFUSED, |signal| 128 + signal);
-    Failure::new("interrupted", exit, message)
 }
 
 /// A teammate's call about a tree of another session.

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use weald_core::id::Seq;
 
-use super::{Caller, Entry, Operation};
-use crate::{AgentList, AgentQuery, AgentSort, AgentView, App, Failure};
+use super::{Entry, Operation};
+use crate::{AgentList, AgentQuery, AgentSort, AgentView, Call, Failure};
 
 pub(super) fn entries() -> Vec<Entry> {
     vec![Entry::of::<ListAgents>(), Entry::of::<PulseAgent>()]
@@ -54,12 +54,12 @@ impl Operation for ListAgents {
         true
     }
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<AgentList, Failure> {
+    fn run(self, call: &Call<'_>) -> Result<AgentList, Failure> {
         let mut words = self.states.iter();
         if let Some(word) = words.find(|word| !Self::STATES.contains(&word.as_str())) {
             return Err(Failure::no_word("state", word, &Self::STATES));
         }
-        let ground = app.ground()?;
+        let ground = call.ground()?;
         let query = AgentQuery {
             all: self.all,
             states: self.states,
@@ -93,8 +93,8 @@ impl Operation for PulseAgent {
         true
     }
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<OneAgent, Failure> {
-        let ground = app.ground()?;
+    fn run(self, call: &Call<'_>) -> Result<OneAgent, Failure> {
+        let ground = call.ground()?;
         let agent = ground.engine.find_agent(&self.agent)?;
         let view = ground.engine.agent_view(&ground.place, agent.id)?;
         Ok(OneAgent { agents: [view] })

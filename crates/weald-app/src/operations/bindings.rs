@@ -9,8 +9,8 @@ use weald_core::task_rules::TaskInput;
 use weald_core::tree::Tree;
 
 use super::tasks::OneTask;
-use super::{Caller, Entry, Operation};
-use crate::{App, Binding, Failure, RemoveRequest, TreeError};
+use super::{Entry, Operation};
+use crate::{Binding, Call, Failure, RemoveRequest, TreeError};
 
 pub(super) fn entries() -> Vec<Entry> {
     vec![
@@ -44,9 +44,9 @@ impl Operation for BindTask {
     const NAME: &'static str = "task_bind";
     type Output = BoundTask;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<BoundTask, Failure> {
-        let ground = app.ground()?;
-        let trees = ground.trees(app)?;
+    fn run(self, call: &Call<'_>) -> Result<BoundTask, Failure> {
+        let ground = call.ground()?;
+        let trees = ground.trees(call)?;
         let how = Binding {
             start: self.start,
             owner: self.owner,
@@ -67,7 +67,7 @@ impl Operation for BindTask {
                 false => failure,
             }
         })?;
-        app.tell(&ground.engine);
+        call.tell(&ground.engine);
         let tree = trees.named(Some(&self.tree))?;
         Ok(BoundTask {
             task,
@@ -94,11 +94,11 @@ impl Operation for UnbindTask {
     const NAME: &'static str = "task_unbind";
     type Output = UnboundTask;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<UnboundTask, Failure> {
-        let ground = app.ground()?;
+    fn run(self, call: &Call<'_>) -> Result<UnboundTask, Failure> {
+        let ground = call.ground()?;
         let before = ground.engine.task(&self.id)?.task.worktree;
-        let task = ground.trees(app)?.unbind(&self.id)?;
-        app.tell(&ground.engine);
+        let task = ground.trees(call)?.unbind(&self.id)?;
+        call.tell(&ground.engine);
         Ok(UnboundTask {
             task,
             before: before.map(|tree| tree.to_string()),
@@ -129,11 +129,11 @@ impl Operation for CloseTask {
     const NAME: &'static str = "task_closeout";
     type Output = OneTask;
 
-    fn run(self, app: &App<'_>, caller: &Caller) -> Result<OneTask, Failure> {
-        let ground = app.ground()?;
-        let trees = ground.trees(app)?;
+    fn run(self, call: &Call<'_>) -> Result<OneTask, Failure> {
+        let ground = call.ground()?;
+        let trees = ground.trees(call)?;
         let complete = TaskInput::Complete {
-            token: app.token(&self.id, caller.token),
+            token: call.token(&self.id),
             report: Some(self.reason.clone()),
         };
         if self.complete {
@@ -156,12 +156,12 @@ impl Operation for CloseTask {
         };
         trees.closeout(&self.id, action, &self.reason)?;
         if self.complete {
-            let actor = app.actor(&ground.engine, None)?;
+            let actor = call.actor(&ground.engine)?;
             ground
                 .engine
                 .move_task(actor.as_ref(), &self.id, complete)?;
         }
-        app.tell(&ground.engine);
+        call.tell(&ground.engine);
         let task = ground.engine.task(&self.id)?.task;
         Ok(OneTask { task })
     }

@@ -13,7 +13,7 @@ use weald_core::task_rules::TaskInput;
 use super::looking::ShowTree;
 use super::{Broker, Caller, Entry, Operation, parsed, within_reason};
 use crate::asking::Report;
-use crate::{App, Ask, Claimed, Engine, Failure, NewTree, Outcome, TaskError, TreeView};
+use crate::{Ask, Call, Claimed, Engine, Failure, NewTree, Outcome, TaskError, TreeView};
 
 pub(super) fn entries() -> Vec<Entry> {
     vec![Entry::of::<ClaimTask>(), Entry::of::<MoveTask>()]
@@ -55,14 +55,14 @@ impl Operation for ClaimTask {
         within_reason("ttl", self.ttl)
     }
 
-    fn run(self, app: &App<'_>, caller: &Caller) -> Result<ClaimedTask, Failure> {
+    fn run(self, call: &Call<'_>) -> Result<ClaimedTask, Failure> {
         if self.with_tree {
-            return self.run_with_tree(app, caller);
+            return self.run_with_tree(call);
         }
-        let engine = app.engine()?;
-        let session = app.session(&engine, caller.session.as_ref())?;
+        let engine = call.engine()?;
+        let session = call.session(&engine)?;
         let Claimed { task, lease } = engine.claim(&session, self.id.as_ref(), self.ttl)?;
-        app.tell(&engine);
+        call.tell(&engine);
         Ok(ClaimedTask {
             path: engine.place_of_task(&task)?,
             task,
@@ -78,8 +78,8 @@ impl Operation for ClaimTask {
     }
 
     /// A run has its claim and its worktree already.
-    fn run_inside(self, broker: &dyn Broker, caller: &Caller) -> Result<ClaimedTask, Failure> {
-        let mut answer = broker.ask(caller, Ask::TaskClaim { id: self.id })?;
+    fn run_inside(self, broker: &dyn Broker, call: &Call<'_>) -> Result<ClaimedTask, Failure> {
+        let mut answer = broker.ask(call.caller, Ask::TaskClaim { id: self.id })?;
         if self.with_tree {
             let looked = broker.ask(&Caller::default(), Ask::Status(ShowTree::default()))?;
             let tree = looked.get("tree").cloned().unwrap_or_default();
@@ -91,10 +91,10 @@ impl Operation for ClaimTask {
 }
 
 impl ClaimTask {
-    fn run_with_tree(self, app: &App<'_>, caller: &Caller) -> Result<ClaimedTask, Failure> {
-        let ground = app.ground()?;
+    fn run_with_tree(self, call: &Call<'_>) -> Result<ClaimedTask, Failure> {
+        let ground = call.ground()?;
         let engine = &ground.engine;
-        let session = app.session(engine, caller.session.as_ref())?;
+        let session = call.session(engine)?;
         let own = self.id.as_ref();
         let own = own.and_then(|id| own_claim(engine, &session, id));
         let is_own = own.is_some();
@@ -103,8 +103,8 @@ impl ClaimTask {
             None => engine.claim_undeclared(&session, self.id.as_ref(), self.ttl)?,
         };
         let id = task.id;
-        let trees = ground.trees(app)?;
-        let progress = app.stage("creating the worktree");
+        let trees = ground.trees(call)?;
+        let progress = call.stage("creating the worktree");
         let wanted = NewTree {
             task: Some(id.clone()),
             ..NewTree::default()
@@ -116,16 +116,16 @@ impl ClaimTask {
                 let token = Some(lease.token);
                 let released = engine.move_task(Some(&session), &id, TaskInput::Release { token });
                 if let Err(error) = released {
-                    app.warn(&format!("task {id} stays claimed: {error}"));
+                    call.warn(&format!("task {id} stays claimed: {error}"));
                 }
                 return Err(error.into());
             }
         };
         drop(progress);
         engine.lead_to(&session, &id)?;
-        app.tell(engine);
+        call.tell(engine);
         for note in &created.notes {
-            app.warn(note);
+            call.warn(note);
         }
         let claimed = ClaimedTask {
             task: engine.task(&id)?.task,
@@ -134,7 +134,7 @@ impl ClaimTask {
             tree: Some(Box::new(trees.view(created.tree))),
             outcome: Some(created.outcome),
         };
-        app.refill_pool(&trees, &ground.place.root());
+        call.refill_pool(&trees, &ground.place.root());
         Ok(claimed)
     }
 }
@@ -223,14 +223,14 @@ impl Operation for MoveTask {
         }
     }
 
-    fn run(self, app: &App<'_>, caller: &Caller) -> Result<MovedTask, Failure> {
-        let id = app.task(self.id)?;
-        let engine = app.engine()?;
-        let actor = app.actor(&engine, caller.session.as_ref())?;
-        let token = app.token(&id, caller.token);
+    fn run(self, call: &Call<'_>) -> Result<MovedTask, Failure> {
+        let id = call.task(self.id)?;
+        let engine = call.engine()?;
+        let actor = call.actor(&engine)?;
+        let token = call.token(&id);
         let (input, has_claim) = match self.to {
             Move::Renew { ttl } => {
-                let default = || Ok::<_, Failure>(app.config(&app.place()?)?.config.lease_ttl);
+                let default = || Ok::<_, Failure>(call.config(&call.place()?)?.config.lease_ttl);
                 let ttl = ttl.map_or_else(default, Ok)?;
                 (TaskInput::Renew { token, ttl }, true)
             }
@@ -251,7 +251,7 @@ impl Operation for MoveTask {
             Move::Reopen => (TaskInput::Reopen, false),
         };
         let moved = engine.move_task(actor.as_ref(), &id, input)?;
-        app.tell(&engine);
+        call.tell(&engine);
         Ok(MovedTask {
             task: moved.task,
             unblocked: has_claim.then_some(moved.unblocked),

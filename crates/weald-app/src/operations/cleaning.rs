@@ -6,9 +6,9 @@ use weald_core::id::TaskId;
 use weald_core::kill_switch::{CLEAN, SWEEP};
 use weald_core::name::TreeName;
 
-use super::{Caller, Entry, Operation};
+use super::{Entry, Operation};
 use crate::{
-    App, CleanReport, CleanRequest, Failure, Freeing, Ground, RoomMode, SweepMode, SweepReport,
+    Call, CleanReport, CleanRequest, Failure, Freeing, Ground, RoomMode, SweepMode, SweepReport,
     Upkeep, UsageReport, exit,
 };
 
@@ -46,7 +46,7 @@ pub struct Cleaned {
     pub disabled: Option<String>,
 }
 
-impl App<'_> {
+impl Call<'_> {
     /// The variable that switches clean-up off, if one does; a note says so.
     pub fn clean_is_off(&self) -> Result<Option<String>, Failure> {
         let ground = self.ground()?;
@@ -62,9 +62,9 @@ impl Operation for CleanTrees {
         false
     }
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<Cleaned, Failure> {
-        let ground = app.ground()?;
-        let disabled = app.switched_off("clean", CLEAN, &ground.config().clean_kill_switches);
+    fn run(self, call: &Call<'_>) -> Result<Cleaned, Failure> {
+        let ground = call.ground()?;
+        let disabled = call.switched_off("clean", CLEAN, &ground.config().clean_kill_switches);
         if disabled.is_some() {
             let report = CleanReport::default();
             return Ok(Cleaned { report, disabled });
@@ -80,13 +80,13 @@ impl Operation for CleanTrees {
             orphans: self.orphans,
             fetch: self.fetch,
         };
-        let progress = app.stage("looking");
-        let report = Upkeep::new(&ground.trees(app)?).clean(&request)?;
+        let progress = call.stage("looking");
+        let report = Upkeep::new(&ground.trees(call)?).clean(&request)?;
         drop(progress);
         for warning in &report.warnings {
-            app.warn(warning);
+            call.warn(warning);
         }
-        app.tell(&ground.engine);
+        call.tell(&ground.engine);
         Ok(Cleaned { report, disabled })
     }
 
@@ -128,12 +128,12 @@ impl Operation for Sweep {
         false
     }
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<Swept, Failure> {
-        let ground = app.ground()?;
-        let disabled = app.switched_off("sweep", SWEEP, &ground.config().sweep_kill_switches);
+    fn run(self, call: &Call<'_>) -> Result<Swept, Failure> {
+        let ground = call.ground()?;
+        let disabled = call.switched_off("sweep", SWEEP, &ground.config().sweep_kill_switches);
         let report = match disabled {
             Some(_) => SweepReport::default(),
-            None => self.swept(app, &ground)?,
+            None => self.swept(call, &ground)?,
         };
         let sweep = SweepCycle { report, disabled };
         Ok(Swept { sweep })
@@ -148,16 +148,16 @@ impl Operation for Sweep {
 }
 
 impl Sweep {
-    fn swept(&self, app: &App<'_>, ground: &Ground) -> Result<SweepReport, Failure> {
+    fn swept(&self, call: &Call<'_>, ground: &Ground) -> Result<SweepReport, Failure> {
         let mode = match self.dry_run {
             true => SweepMode::DryRun,
             false => SweepMode::Apply,
         };
-        let trees = ground.trees(app)?;
-        let progress = app.stage("sweeping");
+        let trees = ground.trees(call)?;
+        let progress = call.stage("sweeping");
         let report = Upkeep::new(&trees).sweep(mode)?;
         drop(progress);
-        app.tell(&ground.engine);
+        call.tell(&ground.engine);
         Ok(report)
     }
 }
@@ -187,10 +187,10 @@ impl Operation for MeasureUsage {
         false
     }
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<MeasuredUsage, Failure> {
-        let ground = app.ground()?;
-        let trees = ground.trees(app)?;
-        let progress = app.stage("measuring");
+    fn run(self, call: &Call<'_>) -> Result<MeasuredUsage, Failure> {
+        let ground = call.ground()?;
+        let trees = ground.trees(call)?;
+        let progress = call.stage("measuring");
         let mode = match self.apply {
             true => RoomMode::Apply,
             false => RoomMode::DryRun,
@@ -198,7 +198,7 @@ impl Operation for MeasureUsage {
         let room = self.free.map(|wanted| (wanted, mode));
         let usage = Upkeep::new(&trees).usage(&self.trees, room)?;
         drop(progress);
-        app.tell(&ground.engine);
+        call.tell(&ground.engine);
         Ok(MeasuredUsage { usage })
     }
 

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Caller, Entry, Operation};
-use crate::{App, Failure, Landings, Radar, Told};
+use super::{Entry, Operation};
+use crate::{Call, Failure, Landings, Radar, Told};
 
 pub(super) fn entries() -> Vec<Entry> {
     vec![Entry::of::<FindConflicts>()]
@@ -29,18 +29,18 @@ impl Operation for FindConflicts {
     const NAME: &'static str = "conflicts";
     type Output = FoundConflicts;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<FoundConflicts, Failure> {
-        let ground = app.ground()?;
-        let trees = ground.trees(app)?;
+    fn run(self, call: &Call<'_>) -> Result<FoundConflicts, Failure> {
+        let ground = call.ground()?;
+        let trees = ground.trees(call)?;
         let landings = Landings::new(&trees);
-        let progress = app.stage("comparing worktrees");
+        let progress = call.stage("comparing worktrees");
         let radar = landings.conflicts(&self.names)?;
         drop(progress);
         let told = match self.tell {
             true => landings.tell_conflicts(&radar)?,
             false => Vec::new(),
         };
-        app.tell(&ground.engine);
+        call.tell(&ground.engine);
         Ok(FoundConflicts { radar, told })
     }
 }

@@ -12,10 +12,10 @@ use weald_sandbox::{Level, Network, SandboxError, require_level};
 use weald_store::{Rebuilding, SqliteStore};
 
 use self::opening::Patient;
-use super::{Caller, Entry, Operation};
+use super::{Entry, Operation};
 use crate::{
-    AdoptedCopy, App, Checkup, Code, Failure, Finding, Landings, Present, Rebuilt, Severity,
-    Standing, SystemClock, TreeView, Upkeep, exit, succeed,
+    AdoptedCopy, Call, Checkup, Code, Failure, Finding, Ground, Landings, Present, Rebuilt,
+    Severity, Standing, SystemClock, TreeView, Upkeep, exit, succeed,
 };
 
 pub(super) fn entries() -> Vec<Entry> {
@@ -49,12 +49,12 @@ impl Operation for Examine {
         false
     }
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<Findings, Failure> {
+    fn run(self, call: &Call<'_>) -> Result<Findings, Failure> {
         let places = resolved(&self.places)?;
-        let patient = Patient::find(app)?;
-        let _progress = app.stage("looking");
-        let mut findings = vec![sandbox(app)?];
-        findings.extend(self.examined(app, patient, &places));
+        let patient = Patient::find(call)?;
+        let _progress = call.stage("looking");
+        let mut findings = vec![sandbox(call)?];
+        findings.extend(self.examined(call, patient, &places));
         Ok(Findings { findings })
     }
 
@@ -68,11 +68,14 @@ impl Operation for Examine {
 
 impl Examine {
     /// What could not be opened, then everything else.
-    fn examined(&self, app: &App<'_>, mut patient: Patient, places: &[PathBuf]) -> Vec<Finding> {
+    fn examined(&self, call: &Call<'_>, mut patient: Patient, places: &[PathBuf]) -> Vec<Finding> {
         let mut findings = std::mem::take(&mut patient.findings);
         let is_copy = findings.iter().any(|one| one.code == Code::RepositoryCopy);
         let ground = patient.ground;
-        let trees = match ground.as_ref().map(|ground| ground.trees_with_any_git(app)) {
+        let trees = match ground
+            .as_ref()
+            .map(|ground| ground.trees_with_any_git(call))
+        {
             Some(Err(failure)) => {
                 let what = format!("records could not be checked: {}", failure.message);
                 let would = failure.hint.unwrap_or_default();
@@ -93,7 +96,7 @@ impl Examine {
         };
         findings.extend(checkup.run());
         if let Some(ground) = &ground {
-            app.tell(&ground.engine);
+            call.tell(&ground.engine);
         }
         findings
     }
@@ -108,8 +111,8 @@ fn resolved(places: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// The strongest level at which runs can be sandboxed here, and what it does not cover.
-fn sandbox(app: &App<'_>) -> Result<Finding, Failure> {
-    let helper = app.helper()?;
+fn sandbox(call: &Call<'_>) -> Result<Finding, Failure> {
+    let helper = call.helper()?;
     let works = |level: Level| -> Result<bool, Failure> {
         match require_level(level, Network::On, &helper) {
             Ok(()) => Ok(true),
@@ -158,17 +161,17 @@ impl Operation for AdoptTrees {
         false
     }
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<AdoptedTrees, Failure> {
+    fn run(self, call: &Call<'_>) -> Result<AdoptedTrees, Failure> {
         let places = resolved(&self.places)?;
-        let ground = app.ground()?;
-        let trees = ground.trees(app)?;
+        let ground = call.ground()?;
+        let trees = ground.trees(call)?;
         Landings::new(&trees).refuse_agents()?;
         let upkeep = Upkeep::new(&trees);
         let adopted: Vec<_> = places
             .iter()
             .map(|place| upkeep.adopt_tree(place))
             .collect::<Result<_, _>>()?;
-        app.tell(&ground.engine);
+        call.tell(&ground.engine);
         let trees = adopted.into_iter().map(|tree| trees.view(tree)).collect();
         Ok(AdoptedTrees { trees })
     }
@@ -192,22 +195,22 @@ impl Operation for AdoptCopy {
         false
     }
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<Adopted, Failure> {
-        let place = app.place()?;
-        let Standing::Copy(copy) = place.standing(app.environment.state().as_deref()) else {
+    fn run(self, call: &Call<'_>) -> Result<Adopted, Failure> {
+        let place = call.place()?;
+        let Standing::Copy(copy) = place.standing(call.environment.state().as_deref()) else {
             let message = "this repository is not a copy, so there is nothing to take over";
             return Err(
                 Failure::new("not_a_copy", exit::REFUSED, message.to_owned())
                     .hint("name a restored worktree: weald doctor --adopt PATH"),
             );
         };
-        let loaded = app.config(&place)?;
+        let loaded = call.config(&place)?;
         let store = SqliteStore::open(place.private(), Arc::new(SystemClock))?;
-        let ground = App::ground_of(place, loaded, store)?;
-        let trees = ground.trees(app)?;
+        let ground = Ground::of_store(place, loaded, store)?;
+        let trees = ground.trees(call)?;
         Landings::new(&trees).refuse_agents()?;
         let adopted = Upkeep::new(&trees).adopt_copy(&copy)?;
-        app.tell(&ground.engine);
+        call.tell(&ground.engine);
         Ok(Adopted { adopted })
     }
 }
@@ -236,22 +239,22 @@ impl Operation for RebuildRegistry {
         false
     }
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<RebuiltRegistry, Failure> {
-        let place = app.place()?;
+    fn run(self, call: &Call<'_>) -> Result<RebuiltRegistry, Failure> {
+        let place = call.place()?;
         if place.private().exists() {
-            app.require_original(&place)?;
+            call.require_original(&place)?;
         }
-        let progress = app.stage("looking");
+        let progress = call.stage("looking");
         let clock = Arc::new(SystemClock);
         let (rebuilding, store) = Rebuilding::begin(place.private(), clock.clone())?;
         let remains = rebuilding.remains(clock);
-        let ground = app.ground_on(place, Box::new(store))?;
+        let ground = call.ground_on(place, Box::new(store))?;
         let present = Present {
             store: remains.store.as_ref().map(|store| store as &dyn Store),
             events: remains.events.clone(),
             problem: remains.problem.clone(),
         };
-        let rebuild = Upkeep::new(&ground.trees(app)?).rebuild(present)?;
+        let rebuild = Upkeep::new(&ground.trees(call)?).rebuild(present)?;
         drop((ground, remains, progress));
         let applied = self.apply && !rebuild.agrees;
         if applied && !rebuild.at_work.is_empty() {
@@ -263,9 +266,9 @@ impl Operation for RebuildRegistry {
         };
         if applied {
             // Agents whose supervisor is gone are noticed, and the journal goes on, as after a crash.
-            let engine = app.engine()?;
+            let engine = call.engine()?;
             engine.catch_up(Durability::Power);
-            app.tell(&engine);
+            call.tell(&engine);
         }
         Ok(RebuiltRegistry {
             rebuild,

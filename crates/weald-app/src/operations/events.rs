@@ -8,8 +8,8 @@ use weald_core::id::{Seq, TaskId};
 use weald_core::name::TreeName;
 use weald_core::store::EventFilter;
 
-use super::{Caller, Entry, Operation};
-use crate::{App, Ask, Failure, JOURNAL_FILE, JournalLine, read_journal_end};
+use super::{Entry, Operation};
+use crate::{Ask, Call, Failure, JOURNAL_FILE, JournalLine, read_journal_end};
 
 pub(super) fn entries() -> Vec<Entry> {
     vec![Entry::of::<ListEvents>()]
@@ -121,10 +121,10 @@ impl Operation for ListEvents {
         true
     }
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<Events, Failure> {
-        let place = app.place()?;
+    fn run(self, call: &Call<'_>) -> Result<Events, Failure> {
+        let place = call.place()?;
         let source = place.source();
-        let events = app.engine()?.events(&self.filter())?;
+        let events = call.engine()?.events(&self.filter())?;
         let events = events.into_iter().map(|event| {
             let event = CloudEvent::wrap(event, &source);
             JournalLine::Event(Box::new(event))

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use weald_core::task::Task;
 use weald_core::tree::TreeLock;
 
-use super::{Caller, Entry, Operation};
-use crate::{App, BranchOutcome, Failure, RemoveRequest, TreeView};
+use super::{Entry, Operation};
+use crate::{BranchOutcome, Call, Failure, RemoveRequest, TreeView};
 
 pub(super) fn entries() -> Vec<Entry> {
     vec![
@@ -48,15 +48,15 @@ impl Operation for KeepTree {
     const NAME: &'static str = "tree_keep";
     type Output = TreeKept;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<TreeKept, Failure> {
-        let ground = app.ground()?;
-        let trees = ground.trees(app)?;
+    fn run(self, call: &Call<'_>) -> Result<TreeKept, Failure> {
+        let ground = call.ground()?;
+        let trees = ground.trees(call)?;
         let name = self.tree.as_deref();
         let (tree, outcome) = match self.undo {
             true => (trees.unkeep(name)?, KeepOutcome::NotKept),
             false => (trees.keep(name)?, KeepOutcome::Kept),
         };
-        app.tell(&ground.engine);
+        call.tell(&ground.engine);
         Ok(TreeKept { tree, outcome })
     }
 }
@@ -75,11 +75,11 @@ impl Operation for LockTree {
     const NAME: &'static str = "tree_lock";
     type Output = OneTree;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<OneTree, Failure> {
-        let ground = app.ground()?;
-        let trees = ground.trees(app)?;
+    fn run(self, call: &Call<'_>) -> Result<OneTree, Failure> {
+        let ground = call.ground()?;
+        let trees = ground.trees(call)?;
         let tree = trees.lock(self.tree.as_deref(), &self.reason, self.force)?;
-        app.tell(&ground.engine);
+        call.tell(&ground.engine);
         let tree = trees.view(tree);
         Ok(OneTree { tree })
     }
@@ -104,11 +104,11 @@ impl Operation for UnlockTree {
     const NAME: &'static str = "tree_unlock";
     type Output = UnlockedTree;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<UnlockedTree, Failure> {
-        let ground = app.ground()?;
-        let trees = ground.trees(app)?;
+    fn run(self, call: &Call<'_>) -> Result<UnlockedTree, Failure> {
+        let ground = call.ground()?;
+        let trees = ground.trees(call)?;
         let (tree, was) = trees.unlock(self.tree.as_deref(), self.force)?;
-        app.tell(&ground.engine);
+        call.tell(&ground.engine);
         let tree = trees.view(tree);
         Ok(UnlockedTree { tree, was })
     }
@@ -148,23 +148,23 @@ impl Operation for RemoveTree {
     const NAME: &'static str = "tree_remove";
     type Output = RemovedTree;
 
-    fn run(self, app: &App<'_>, caller: &Caller) -> Result<RemovedTree, Failure> {
-        let ground = app.ground()?;
-        let trees = ground.trees(app)?;
+    fn run(self, call: &Call<'_>) -> Result<RemovedTree, Failure> {
+        let ground = call.ground()?;
+        let trees = ground.trees(call)?;
         let tree = trees.named(Some(&self.tree))?;
         trees.require_own(&tree)?;
         let request = RemoveRequest {
             discard: self.discard,
             force: self.force,
             complete_task: self.complete_task,
-            token: tree.task.and_then(|task| app.token(&task, caller.token)),
+            token: tree.task.and_then(|task| call.token(&task)),
             reason: self.reason,
             ..RemoveRequest::default()
         };
-        let progress = app.stage("looking");
+        let progress = call.stage("looking");
         let removed = trees.remove(Some(&self.tree), &request)?;
         drop(progress);
-        app.tell(&ground.engine);
+        call.tell(&ground.engine);
         Ok(RemovedTree {
             tree: trees.view(removed.tree),
             outcome: removed.outcome.to_owned(),

@@ -5,12 +5,11 @@ use weald_core::config::Gate;
 use weald_core::id::{LandingId, TaskId, Token};
 use weald_core::landing::{Landing, LandingStatus, Strategy};
 use weald_core::queue::QueuePause;
-use weald_sandbox::{catch_hangup, catch_interrupts};
 
-use super::{Broker, Caller, Entry, Operation, parsed};
+use super::{Broker, Entry, Operation, parsed};
 use crate::landing::{Beside, Mode, as_json, exit_of, work_landings};
 use crate::{
-    App, Ask, CommitScope, Failure, Ground, LandRequest, LandWish, Landings, LeftConflict,
+    Ask, Call, CommitScope, Failure, Ground, LandRequest, LandWish, Landings, LeftConflict,
     OnConflict, Verification, exit,
 };
 
@@ -119,22 +118,16 @@ impl Landed {
 
 /// Works the queue until `ids` have ended.
 fn worked(
-    app: &App<'_>,
+    call: &Call<'_>,
     ground: Ground,
     ids: &[LandingId],
     request: &LandRequest,
     mode: Mode,
 ) -> Result<Landed, Failure> {
-    let worked = work_landings(app, ground, ids, request, mode)?;
-    app.tell(&worked.ground.engine);
+    let worked = work_landings(call, ground, ids, request, mode)?;
+    call.tell(&worked.ground.engine);
     let (landings, beside) = (worked.landings, worked.beside);
     Ok(Landed::of(&worked.ground, landings, &beside, worked.exit))
-}
-
-/// A landing can be taken back by Ctrl-C, and by the end of the terminal.
-fn catch_signals() {
-    catch_interrupts();
-    catch_hangup();
 }
 
 /// What happens at a conflict.
@@ -189,39 +182,39 @@ impl Operation for LandTrees {
         }
     }
 
-    fn run(self, app: &App<'_>, caller: &Caller) -> Result<Landed, Failure> {
-        let ground = app.landing_ground()?;
-        ground.warn_of_settings(app);
+    fn run(self, call: &Call<'_>) -> Result<Landed, Failure> {
+        let ground = call.landing_ground()?;
+        ground.warn_of_settings(call);
         if self.force {
-            app.refuse_agent("--force")?;
+            call.refuse_agent("--force")?;
         }
-        let trees = ground.trees(app)?;
-        let request = self.request(app, &ground, caller)?;
+        let trees = ground.trees(call)?;
+        let request = self.request(call, &ground)?;
         if self.dry_run {
             let found = Landings::new(&trees).dry_run(&request)?;
-            app.tell(&ground.engine);
+            call.tell(&ground.engine);
             return Ok(Landed::of(&ground, found, &Beside::default(), None));
         }
         let mode = match self.no_wait {
             true => {
-                app.refuse_lost_settings()?;
+                call.refuse_lost_settings()?;
                 Mode::Queue
             }
             false => {
-                app.refuse_settings_of_others(&trees)?;
-                catch_signals();
+                call.refuse_settings_of_others(&trees)?;
+                call.cancel.catch_hangup();
                 Mode::Work
             }
         };
         let mut ids = Vec::new();
         if !self.names.is_empty() || ground.place.inside().is_some() {
-            let stage = app.stage("importing the commits");
+            let stage = call.stage("importing the commits");
             let queued = Landings::new(&trees).queue_landings(&request)?;
             drop(stage);
             ids.extend(queued.iter().map(|landing| landing.id));
         }
         drop(trees);
-        worked(app, ground, &ids, &request, mode)
+        worked(call, ground, &ids, &request, mode)
     }
 
     fn ask(&self) -> Option<Ask> {
@@ -236,13 +229,13 @@ impl Operation for LandTrees {
     }
 
     /// A run lands its own commits, as configured; its worktree stays.
-    fn run_inside(self, broker: &dyn Broker, caller: &Caller) -> Result<Landed, Failure> {
+    fn run_inside(self, broker: &dyn Broker, call: &Call<'_>) -> Result<Landed, Failure> {
         let is_left = self.at_conflict == AtConflict::Leave;
         if self.names.len() > 1 || is_left || self.commit.is_some() || self.force {
             return Err(Failure::not_allowed_inside());
         }
         let ask = self.ask().ok_or_else(Failure::not_allowed_inside)?;
-        parsed(broker.ask(caller, ask)?)
+        parsed(broker.ask(call.caller, ask)?)
     }
 
     fn exit(landed: &Landed) -> u8 {
@@ -251,12 +244,7 @@ impl Operation for LandTrees {
 }
 
 impl LandTrees {
-    fn request(
-        &self,
-        app: &App<'_>,
-        ground: &Ground,
-        caller: &Caller,
-    ) -> Result<LandRequest, Failure> {
+    fn request(&self, call: &Call<'_>, ground: &Ground) -> Result<LandRequest, Failure> {
         let message = self.message.clone();
         let message = message.unwrap_or_else(|| "Work in progress".to_owned());
         Ok(LandRequest {
@@ -266,13 +254,13 @@ impl LandTrees {
             keep: self.keep,
             interim: false,
             force: self.force,
-            by_agent: app.agent_above(&ground.engine)?.is_some(),
+            by_agent: call.agent_above(&ground.engine)?.is_some(),
             stop_on_conflict: self.stop_on_conflict,
             on_conflict: match self.at_conflict {
                 AtConflict::Abort => OnConflict::Abort,
                 AtConflict::Leave => OnConflict::Leave,
             },
-            token: self.claim(app, ground, caller)?,
+            token: self.claim(call, ground)?,
             report: self.report.clone(),
             commit: self.commit.map(|what| match what {
                 CommitFirst::Tracked => (CommitScope::Tracked, message),
@@ -282,20 +270,15 @@ impl LandTrees {
     }
 
     /// The claim that the caller works under.
-    fn claim(
-        &self,
-        app: &App<'_>,
-        ground: &Ground,
-        caller: &Caller,
-    ) -> Result<Option<(TaskId, Token)>, Failure> {
-        let task = match (caller.token, &self.names[..]) {
-            (Some(_), [name]) => ground.trees(app)?.named(Some(name))?.task,
+    fn claim(&self, call: &Call<'_>, ground: &Ground) -> Result<Option<(TaskId, Token)>, Failure> {
+        let task = match (call.caller.token, &self.names[..]) {
+            (Some(_), [name]) => ground.trees(call)?.named(Some(name))?.task,
             _ => {
-                let own = app.environment.get("WEALD_TASK");
+                let own = call.environment.get("WEALD_TASK");
                 own.and_then(|id| id.parse().ok())
             }
         };
-        let token = task.as_ref().and_then(|task| app.token(task, caller.token));
+        let token = task.as_ref().and_then(|task| call.token(task));
         Ok(task.zip(token))
     }
 }
@@ -311,10 +294,10 @@ impl Operation for RevertLanding {
     const NAME: &'static str = "revert";
     type Output = OneLanding;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<OneLanding, Failure> {
-        let ground = app.landing_ground()?;
-        let (ground, one) = reverted(app, ground, self.landing)?;
-        app.tell(&ground.engine);
+    fn run(self, call: &Call<'_>) -> Result<OneLanding, Failure> {
+        let ground = call.landing_ground()?;
+        let (ground, one) = reverted(call, ground, self.landing)?;
+        call.tell(&ground.engine);
         Ok(one)
     }
 
@@ -326,14 +309,16 @@ impl Operation for RevertLanding {
 
 /// Reverts a landing by the queue. With it comes the repository, with the configuration that held at the end.
 pub(super) fn reverted(
-    app: &App<'_>,
+    call: &Call<'_>,
     ground: Ground,
     landing: LandingId,
 ) -> Result<(Ground, OneLanding), Failure> {
-    catch_signals();
-    let id = Landings::new(&ground.trees(app)?).queue_revert(landing)?.id;
+    call.cancel.catch_hangup();
+    let id = Landings::new(&ground.trees(call)?)
+        .queue_revert(landing)?
+        .id;
     let request = LandRequest::default();
-    let worked = work_landings(app, ground, &[id], &request, Mode::Work)?;
+    let worked = work_landings(call, ground, &[id], &request, Mode::Work)?;
     let mut landings = worked.landings.into_iter();
     let landing = landings.next().ok_or_else(Failure::bug)?;
     let one = OneLanding {
@@ -356,9 +341,9 @@ impl Operation for VerifyTarget {
     const NAME: &'static str = "verify";
     type Output = Verification;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<Verification, Failure> {
-        let ground = app.ground()?;
-        let trees = ground.trees(app)?;
+    fn run(self, call: &Call<'_>) -> Result<Verification, Failure> {
+        let ground = call.ground()?;
+        let trees = ground.trees(call)?;
         let (target, since) = (self.target.as_deref(), self.since.as_deref());
         Ok(Landings::new(&trees).verify(target, since)?)
     }
@@ -388,10 +373,10 @@ impl Operation for PauseQueue {
     const NAME: &'static str = "queue_pause";
     type Output = Paused;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<Paused, Failure> {
-        let ground = app.ground()?;
-        let queue = Landings::new(&ground.trees(app)?).pause_queue(&self.reason)?;
-        app.tell(&ground.engine);
+    fn run(self, call: &Call<'_>) -> Result<Paused, Failure> {
+        let ground = call.ground()?;
+        let queue = Landings::new(&ground.trees(call)?).pause_queue(&self.reason)?;
+        call.tell(&ground.engine);
         Ok(Paused {
             paused: queue.paused,
         })
@@ -410,15 +395,15 @@ impl Operation for ResumeQueue {
     const NAME: &'static str = "queue_resume";
     type Output = Landed;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<Landed, Failure> {
-        catch_signals();
-        let ground = app.landing_ground()?;
-        Landings::new(&ground.trees(app)?).resume_queue()?;
+    fn run(self, call: &Call<'_>) -> Result<Landed, Failure> {
+        call.cancel.catch_hangup();
+        let ground = call.landing_ground()?;
+        Landings::new(&ground.trees(call)?).resume_queue()?;
         let mode = match self.no_work {
             true => Mode::Queue,
             false => Mode::Work,
         };
-        worked(app, ground, &[], &LandRequest::default(), mode)
+        worked(call, ground, &[], &LandRequest::default(), mode)
     }
 
     fn exit(landed: &Landed) -> u8 {
@@ -437,10 +422,10 @@ impl Operation for DropLanding {
     const NAME: &'static str = "queue_drop";
     type Output = OneLanding;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<OneLanding, Failure> {
-        let ground = app.ground()?;
-        let dropped = Landings::new(&ground.trees(app)?).drop_landing(self.landing)?;
-        app.tell(&ground.engine);
+    fn run(self, call: &Call<'_>) -> Result<OneLanding, Failure> {
+        let ground = call.ground()?;
+        let dropped = Landings::new(&ground.trees(call)?).drop_landing(self.landing)?;
+        call.tell(&ground.engine);
         Ok(dropped.into())
     }
 }
@@ -456,13 +441,13 @@ impl Operation for RetryLanding {
     const NAME: &'static str = "queue_retry";
     type Output = Landed;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<Landed, Failure> {
-        catch_signals();
-        let ground = app.landing_ground()?;
-        let id = Landings::new(&ground.trees(app)?)
+    fn run(self, call: &Call<'_>) -> Result<Landed, Failure> {
+        call.cancel.catch_hangup();
+        let ground = call.landing_ground()?;
+        let id = Landings::new(&ground.trees(call)?)
             .retry_landing(self.landing)?
             .id;
-        worked(app, ground, &[id], &LandRequest::default(), Mode::Work)
+        worked(call, ground, &[id], &LandRequest::default(), Mode::Work)
     }
 
     fn exit(landed: &Landed) -> u8 {
@@ -481,10 +466,10 @@ impl Operation for RecoverLanding {
     const NAME: &'static str = "queue_recover";
     type Output = OneLanding;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<OneLanding, Failure> {
-        let ground = app.ground()?;
-        let landing = Landings::new(&ground.trees(app)?).recover_by_hand(self.landing)?;
-        app.tell(&ground.engine);
+    fn run(self, call: &Call<'_>) -> Result<OneLanding, Failure> {
+        let ground = call.ground()?;
+        let landing = Landings::new(&ground.trees(call)?).recover_by_hand(self.landing)?;
+        call.tell(&ground.engine);
         Ok(landing.into())
     }
 }

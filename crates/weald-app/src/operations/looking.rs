@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::{Broker, Caller, Entry, Operation, parsed};
 use crate::screen::clean;
 use crate::{
-    Against, App, Ask, ChangedFile, Diff, Diffed, Failure, ForeignTree, Freshness, Ground,
+    Against, Ask, Call, ChangedFile, Diff, Diffed, Failure, ForeignTree, Freshness, Ground,
     Landings, Overview, StageView, TreePorts, TreeView, Trees, Upkeep,
 };
 
@@ -46,12 +46,12 @@ impl Operation for ListTrees {
     const READS: bool = true;
     type Output = ListedTrees;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<ListedTrees, Failure> {
-        let ground = app.ground()?;
-        let trees = ground.trees(app)?;
+    fn run(self, call: &Call<'_>) -> Result<ListedTrees, Failure> {
+        let ground = call.ground()?;
+        let trees = ground.trees(call)?;
         let listed = match self.fresh {
             true => {
-                let _progress = app.stage("looking");
+                let _progress = call.stage("looking");
                 trees.list_fresh()?
             }
             false => trees.list()?,
@@ -87,15 +87,15 @@ impl Operation for CheckTrees {
     const READS: bool = true;
     type Output = CheckedTrees;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<CheckedTrees, Failure> {
-        let ground = app.ground()?;
-        let trees = ground.trees(app)?;
+    fn run(self, call: &Call<'_>) -> Result<CheckedTrees, Failure> {
+        let ground = call.ground()?;
+        let trees = ground.trees(call)?;
         if self.all || (self.tree.is_none() && ground.place.inside().is_none()) {
-            let _progress = app.stage("looking");
+            let _progress = call.stage("looking");
             let found = Upkeep::new(&trees).overview(Freshness::Now)?;
             return Ok(CheckedTrees::All(Box::new(found)));
         }
-        let shown = look(app, &ground, &trees, self.tree.as_deref())?;
+        let shown = look(call, &ground, &trees, self.tree.as_deref())?;
         Ok(CheckedTrees::One(Box::new(shown)))
     }
 
@@ -104,11 +104,11 @@ impl Operation for CheckTrees {
         Some(Ask::Status(ShowTree { tree }))
     }
 
-    fn run_inside(self, broker: &dyn Broker, caller: &Caller) -> Result<CheckedTrees, Failure> {
+    fn run_inside(self, broker: &dyn Broker, call: &Call<'_>) -> Result<CheckedTrees, Failure> {
         match self.all {
             true => Err(Failure::not_allowed_inside()),
             false => ShowTree { tree: self.tree }
-                .run_inside(broker, caller)
+                .run_inside(broker, call)
                 .map(|shown| CheckedTrees::One(Box::new(shown))),
         }
     }
@@ -135,9 +135,9 @@ impl Operation for ShowTree {
     const READS: bool = true;
     type Output = ShownTree;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<ShownTree, Failure> {
-        let ground = app.ground()?;
-        look(app, &ground, &ground.trees(app)?, self.tree.as_deref())
+    fn run(self, call: &Call<'_>) -> Result<ShownTree, Failure> {
+        let ground = call.ground()?;
+        look(call, &ground, &ground.trees(call)?, self.tree.as_deref())
     }
 
     fn ask(&self) -> Option<Ask> {
@@ -146,19 +146,19 @@ impl Operation for ShowTree {
 }
 
 fn look(
-    app: &App<'_>,
+    call: &Call<'_>,
     ground: &Ground,
     trees: &Trees<'_>,
     name: Option<&str>,
 ) -> Result<ShownTree, Failure> {
-    let progress = app.stage("looking");
+    let progress = call.stage("looking");
     let view = trees.look(name)?;
     drop(progress);
     let stages = match &view.tree.task {
         Some(task) => ground.engine.stages(task)?,
         None => Vec::new(),
     };
-    app.tell(&ground.engine);
+    call.tell(&ground.engine);
     Ok(ShownTree { tree: view, stages })
 }
 
@@ -182,12 +182,12 @@ impl Operation for FindPath {
     const READS: bool = true;
     type Output = FoundPath;
 
-    fn run(self, app: &App<'_>, caller: &Caller) -> Result<FoundPath, Failure> {
-        let ground = app.ground()?;
-        let trees = ground.trees(app)?;
+    fn run(self, call: &Call<'_>) -> Result<FoundPath, Failure> {
+        let ground = call.ground()?;
+        let trees = ground.trees(call)?;
         let path = match self.of_session {
             true => {
-                let name = app.session(&ground.engine, caller.session.as_ref())?;
+                let name = call.session(&ground.engine)?;
                 trees.directory_of_name(&name)?
             }
             false => {
@@ -208,7 +208,7 @@ impl Operation for FindPath {
     }
 
     /// A run works in its worktree, whatever it says of its session.
-    fn run_inside(self, broker: &dyn Broker, _: &Caller) -> Result<FoundPath, Failure> {
+    fn run_inside(self, broker: &dyn Broker, _: &Call<'_>) -> Result<FoundPath, Failure> {
         let ask = self.ask().ok_or_else(Failure::not_allowed_inside)?;
         parsed(broker.ask(&Caller::default(), ask)?)
     }
@@ -241,9 +241,9 @@ impl Operation for ShowPorts {
     const READS: bool = true;
     type Output = ShownPorts;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<ShownPorts, Failure> {
-        let ground = app.ground()?;
-        let trees = ground.trees(app)?;
+    fn run(self, call: &Call<'_>) -> Result<ShownPorts, Failure> {
+        let ground = call.ground()?;
+        let trees = ground.trees(call)?;
         let blocks = trees.ports(self.tree.as_deref())?;
         let range = trees.port_range();
         Ok(ShownPorts {
@@ -304,10 +304,10 @@ impl Operation for DiffTree {
     const READS: bool = true;
     type Output = ShownDiff;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<ShownDiff, Failure> {
-        let ground = app.ground()?;
-        let trees = ground.trees(app)?;
-        let _progress = app.stage("looking");
+    fn run(self, call: &Call<'_>) -> Result<ShownDiff, Failure> {
+        let ground = call.ground()?;
+        let trees = ground.trees(call)?;
+        let _progress = call.stage("looking");
         let name = match &self.tree {
             Some(name) => Some(Landings::new(&trees).tree_or_task(name)?.name),
             None => None,
@@ -320,8 +320,8 @@ impl Operation for DiffTree {
         Some(Ask::Diff(self.clone()))
     }
 
-    fn run_inside(self, broker: &dyn Broker, caller: &Caller) -> Result<ShownDiff, Failure> {
-        let mut diff: ShownDiff = parsed(broker.ask(caller, Ask::Diff(self))?)?;
+    fn run_inside(self, broker: &dyn Broker, call: &Call<'_>) -> Result<ShownDiff, Failure> {
+        let mut diff: ShownDiff = parsed(broker.ask(call.caller, Ask::Diff(self))?)?;
         diff.text = diff.text.as_deref().map(clean);
         Ok(diff)
     }
@@ -341,7 +341,7 @@ impl Operation for ShowOwnRun {
         false
     }
 
-    fn run(self, _: &App<'_>, _: &Caller) -> Result<Self::Output, Failure> {
+    fn run(self, _: &Call<'_>) -> Result<Self::Output, Failure> {
         Err(Failure::no_operation(Self::NAME))
     }
 

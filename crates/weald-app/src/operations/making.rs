@@ -5,14 +5,13 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use weald_core::id::TaskId;
 use weald_core::tree::TreeKind;
-use weald_sandbox::{catch_interrupts, interrupted};
 
 use super::keeping::OneTree;
-use super::{Caller, Entry, Operation};
+use super::{Entry, Operation};
 use crate::screen::clean_line;
 use crate::supervision::{defers, is_foreign_tree};
 use crate::{
-    Adoption, App, BranchExists, Created, Failure, Ground, Landings, NewTree, Outcome, Population,
+    Adoption, BranchExists, Call, Created, Failure, Ground, Landings, NewTree, Outcome, Population,
     SetupReport, SyncOutcome, TreeView, Trees, exit,
 };
 
@@ -79,32 +78,41 @@ pub struct CreatedTree {
     pub population: Option<Population>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub setup: Option<SetupReport>,
+    /// What asked for an end while it was made: that is part of the answer.
+    #[serde(skip)]
+    signal: Option<u8>,
+}
+
+impl CreatedTree {
+    fn exit(&self) -> u8 {
+        self.signal.map_or(exit::DONE, |signal| 128 + signal)
+    }
 }
 
 impl Operation for CreateTree {
     const NAME: &'static str = "tree_create";
     type Output = CreatedTree;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<CreatedTree, Failure> {
+    fn run(self, call: &Call<'_>) -> Result<CreatedTree, Failure> {
         if self.name.is_none() && self.wishes.task.is_none() && self.scratch_for.is_none() {
             return Err(nameless());
         }
-        let ground = app.ground()?;
-        ground.warn_of_settings(app);
-        let trees = ground.trees(app)?;
-        catch_interrupts();
-        let progress = app.stage("creating the worktree");
+        let ground = call.ground()?;
+        ground.warn_of_settings(call);
+        let trees = ground.trees(call)?;
+        call.cancel.catch();
+        let progress = call.stage("creating the worktree");
         let parent = match &self.scratch_for {
             Some(parent) => Some(Landings::new(&trees).tree_or_task(parent)?.name.to_string()),
             None => None,
         };
         let created = trees.create(&self.wishes.new_tree(self.name, parent))?;
         drop(progress);
-        Ok(made(app, &ground, &trees, created))
+        Ok(made(call, &ground, &trees, created))
     }
 
-    fn exit(_: &CreatedTree) -> u8 {
-        exit_of_making()
+    fn exit(created: &CreatedTree) -> u8 {
+        created.exit()
     }
 }
 
@@ -113,23 +121,19 @@ fn nameless() -> Failure {
     Failure::new("usage", exit::USAGE, message).hint("weald new --help")
 }
 
-/// What was made until an interrupt is there, and is part of the answer.
-fn exit_of_making() -> u8 {
-    interrupted().map_or(exit::DONE, |signal| 128 + signal)
-}
-
-fn made(app: &App<'_>, ground: &Ground, trees: &Trees<'_>, created: Created) -> CreatedTree {
-    app.tell(&ground.engine);
+fn made(call: &Call<'_>, ground: &Ground, trees: &Trees<'_>, created: Created) -> CreatedTree {
+    call.tell(&ground.engine);
     for note in &created.notes {
-        app.warn(note);
+        call.warn(note);
     }
-    app.refill_pool(trees, &ground.place.root());
+    call.refill_pool(trees, &ground.place.root());
     CreatedTree {
         tree: trees.view(created.tree),
         outcome: created.outcome,
         branch_reused: created.branch_reused,
         population: created.population,
         setup: created.setup,
+        signal: call.cancel.asked(),
     }
 }
 
@@ -160,46 +164,50 @@ impl Operation for EnsureTree {
     const NAME: &'static str = "tree_ensure";
     type Output = EnsuredTree;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<EnsuredTree, Failure> {
+    fn run(self, call: &Call<'_>) -> Result<EnsuredTree, Failure> {
         if self.name.is_none() && self.wishes.task.is_none() {
             return Err(nameless());
         }
-        let ground = app.ground()?;
-        ground.warn_of_settings(app);
-        let trees = ground.trees(app)?;
-        if defers(app, &ground) {
+        let ground = call.ground()?;
+        ground.warn_of_settings(call);
+        let trees = ground.trees(call)?;
+        if defers(call, &ground) {
             if ground.place.inside().is_some() {
                 let tree = trees.named(None)?;
-                app.note(&format!("already in worktree {}", tree.name));
+                call.note(&format!("already in worktree {}", tree.name));
                 return Ok(EnsuredTree::Tree(Box::new(CreatedTree {
                     tree: trees.view(tree),
                     outcome: Outcome::Skipped,
                     branch_reused: false,
                     population: None,
                     setup: None,
+                    signal: None,
                 })));
             }
-            if is_foreign_tree(app) {
+            if is_foreign_tree(call) {
                 return Ok(EnsuredTree::Elsewhere(Elsewhere {
                     tree: (),
                     outcome: Outcome::Skipped,
-                    path: app.directory().clone(),
+                    path: call.directory().clone(),
                 }));
             }
         }
         if let Some(task) = self.task(&trees) {
-            refuse_contest(app, &ground, &task)?;
+            refuse_contest(call, &ground, &task)?;
         }
-        catch_interrupts();
-        let progress = app.stage("creating the worktree");
+        call.cancel.catch();
+        let progress = call.stage("creating the worktree");
         let created = trees.ensure(&self.wishes.new_tree(self.name, None))?;
         drop(progress);
-        let made = made(app, &ground, &trees, created);
+        let made = made(call, &ground, &trees, created);
         Ok(EnsuredTree::Tree(Box::new(made)))
     }
 
-    fn exit(_: &EnsuredTree) -> u8 {
-        exit_of_making()
+    fn exit(ensured: &EnsuredTree) -> u8 {
+        match ensured {
+            EnsuredTree::Tree(created) => created.exit(),
+            EnsuredTree::Elsewhere(_) => exit::DONE,
+        }
     }
 }
 
@@ -215,8 +223,8 @@ impl EnsureTree {
 }
 
 /// Stops where another session that may live works on the task.
-fn refuse_contest(app: &App<'_>, ground: &Ground, task: &TaskId) -> Result<(), Failure> {
-    let me = app.quiet_session(&ground.engine)?;
+fn refuse_contest(call: &Call<'_>, ground: &Ground, task: &TaskId) -> Result<(), Failure> {
+    let me = call.quiet_session(&ground.engine)?;
     let contest = ground.engine.contest(&me, task)?;
     match (contest.contested, contest.owner) {
         (true, Some(owner)) => Err(Failure::contested(task, &owner, contest.since)),
@@ -238,16 +246,16 @@ impl Operation for AdoptTree {
     const NAME: &'static str = "tree_adopt";
     type Output = OneTree;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<OneTree, Failure> {
-        let ground = app.ground()?;
-        let trees = ground.trees(app)?;
+    fn run(self, call: &Call<'_>) -> Result<OneTree, Failure> {
+        let ground = call.ground()?;
+        let trees = ground.trees(call)?;
         let tree = trees.adopt(&Adoption {
             path: self.path,
             name: self.name,
             task: self.task,
             target: self.target,
         })?;
-        app.tell(&ground.engine);
+        call.tell(&ground.engine);
         let tree = trees.view(tree);
         Ok(OneTree { tree })
     }
@@ -278,9 +286,9 @@ impl Operation for AdoptTrees {
     const NAME: &'static str = "tree_adopt_all";
     type Output = AdoptedTrees;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<AdoptedTrees, Failure> {
-        let ground = app.ground()?;
-        let trees = ground.trees(app)?;
+    fn run(self, call: &Call<'_>) -> Result<AdoptedTrees, Failure> {
+        let ground = call.ground()?;
+        let trees = ground.trees(call)?;
         let mut adopted = AdoptedTrees {
             trees: Vec::new(),
             skipped: Vec::new(),
@@ -304,7 +312,7 @@ impl Operation for AdoptTrees {
                 }
             }
         }
-        app.tell(&ground.engine);
+        call.tell(&ground.engine);
         Ok(adopted)
     }
 }
@@ -326,14 +334,14 @@ impl Operation for SetUpTree {
     const NAME: &'static str = "tree_setup";
     type Output = PreparedTree;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<PreparedTree, Failure> {
-        let ground = app.ground()?;
-        ground.warn_of_settings(app);
-        let trees = ground.trees(app)?;
+    fn run(self, call: &Call<'_>) -> Result<PreparedTree, Failure> {
+        let ground = call.ground()?;
+        ground.warn_of_settings(call);
+        let trees = ground.trees(call)?;
         let done = trees.set_up_again(self.tree.as_deref())?;
-        app.tell(&ground.engine);
+        call.tell(&ground.engine);
         for note in &done.notes {
-            app.warn(note);
+            call.warn(note);
         }
         Ok(PreparedTree {
             tree: trees.view(done.tree),
@@ -366,10 +374,10 @@ impl Operation for SyncTree {
     const NAME: &'static str = "tree_sync";
     type Output = SyncedTree;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<SyncedTree, Failure> {
-        let ground = app.ground()?;
-        let trees = ground.trees(app)?;
-        let progress = app.stage("syncing with the target");
+    fn run(self, call: &Call<'_>) -> Result<SyncedTree, Failure> {
+        let ground = call.ground()?;
+        let trees = ground.trees(call)?;
+        let progress = call.stage("syncing with the target");
         let name = match &self.tree {
             Some(name) => Some(Landings::new(&trees).tree_or_task(name)?.name),
             None => None,
@@ -378,10 +386,10 @@ impl Operation for SyncTree {
         trees.require_own(&trees.named(name)?)?;
         let synced = trees.sync(name, self.rebase)?;
         drop(progress);
-        app.tell(&ground.engine);
+        call.tell(&ground.engine);
         for path in &synced.set_aside {
             let path = clean_line(path);
-            app.warn(&format!(
+            call.warn(&format!(
                 "ignored by git and in the way, so it is kept: {path}"
             ));
         }

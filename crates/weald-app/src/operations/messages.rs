@@ -11,7 +11,7 @@ use weald_core::message::{Draft, Message, MessageType, ReplyDraft, RequestState,
 use weald_core::name::SessionName;
 
 use super::{Broker, Caller, Entry, Operation, parsed, within_reason};
-use crate::{App, Ask, Engine, Failure, InboxQuery, MessageError, ReplyOutcome};
+use crate::{Ask, Call, Engine, Failure, InboxQuery, MessageError, ReplyOutcome};
 
 pub(super) fn entries() -> Vec<Entry> {
     vec![
@@ -67,17 +67,12 @@ impl SendMessage {
     }
 
     /// The same for the caller, who is warned of what it should know.
-    fn send_for(
-        self,
-        app: &App<'_>,
-        engine: &Engine,
-        caller: &Caller,
-    ) -> Result<Messages, Failure> {
-        let from = app.session(engine, caller.session.as_ref())?;
+    fn send_for(self, call: &Call<'_>, engine: &Engine) -> Result<Messages, Failure> {
+        let from = call.session(engine)?;
         let sent = self.send(engine, from)?;
-        app.tell(engine);
+        call.tell(engine);
         for notice in &sent.notices {
-            app.warn(&format!("{notice} (who is here: weald session list)"));
+            call.warn(&format!("{notice} (who is here: weald session list)"));
         }
         Ok(sent)
     }
@@ -91,8 +86,8 @@ impl Operation for SendMessage {
         true
     }
 
-    fn run(self, app: &App<'_>, caller: &Caller) -> Result<Messages, Failure> {
-        self.send_for(app, &app.engine()?, caller)
+    fn run(self, call: &Call<'_>) -> Result<Messages, Failure> {
+        self.send_for(call, &call.engine()?)
     }
 
     fn ask(&self) -> Option<Ask> {
@@ -159,18 +154,20 @@ impl Operation for AskQuestion {
         within_reason("wait", self.wait)
     }
 
-    fn run(self, app: &App<'_>, caller: &Caller) -> Result<Messages, Failure> {
-        let engine = app.engine()?;
-        let asked = self.question().send_for(app, &engine, caller)?;
-        self.answered(asked, |id, wait| Ok(engine.await_reply(id, wait)?))
+    fn run(self, call: &Call<'_>) -> Result<Messages, Failure> {
+        let engine = call.engine()?;
+        let asked = self.question().send_for(call, &engine)?;
+        self.answered(asked, |id, wait| {
+            Ok(engine.await_reply(id, wait, call.cancel)?)
+        })
     }
 
     fn ask(&self) -> Option<Ask> {
         self.question().ask()
     }
 
-    fn run_inside(self, broker: &dyn Broker, caller: &Caller) -> Result<Messages, Failure> {
-        let asked = self.question().run_inside(broker, caller)?;
+    fn run_inside(self, broker: &dyn Broker, call: &Call<'_>) -> Result<Messages, Failure> {
+        let asked = self.question().run_inside(broker, call)?;
         self.answered(asked, |id, wait| {
             let look = || -> Result<Messages, Failure> {
                 parsed(broker.ask(&Caller::default(), Ask::MsgAnswer { id })?)
@@ -180,7 +177,7 @@ impl Operation for AskQuestion {
                     .as_ref()
                     .is_err_and(|it| it.code == ErrorCode::NoAnswer)
             };
-            let answer = patiently(wait, look, is_open)?;
+            let answer = patiently(call, wait, look, is_open)?;
             let mut answers = answer.messages.into_iter();
             let none = MessageError::NoAnswer { id, waited: wait };
             answers.next().ok_or_else(|| none.into())
@@ -219,17 +216,18 @@ impl Operation for ReadInbox {
         within_reason("wait", self.wait)
     }
 
-    fn run(self, app: &App<'_>, caller: &Caller) -> Result<Messages, Failure> {
-        let engine = app.engine()?;
-        let owner = app.session(&engine, caller.session.as_ref())?;
+    fn run(self, call: &Call<'_>) -> Result<Messages, Failure> {
+        let engine = call.engine()?;
+        let owner = call.session(&engine)?;
         let query = InboxQuery {
             consume: self.consume,
             all: self.all,
             limit: self.limit,
-            wait: self.patience(),
         };
-        let messages = engine.inbox(&owner, query)?;
-        app.tell(&engine);
+        let look = || engine.inbox(&owner, query);
+        let messages =
+            engine.look_until(self.patience(), call.cancel, look, |it| !it.is_empty())?;
+        call.tell(&engine);
         Ok(Messages {
             messages,
             notices: Vec::new(),
@@ -244,24 +242,30 @@ impl Operation for ReadInbox {
         })
     }
 
-    fn run_inside(self, broker: &dyn Broker, caller: &Caller) -> Result<Messages, Failure> {
+    fn run_inside(self, broker: &dyn Broker, call: &Call<'_>) -> Result<Messages, Failure> {
         let look = || -> Result<Messages, Failure> {
             let ask = self.ask().ok_or_else(Failure::not_allowed_inside)?;
-            parsed(broker.ask(caller, ask)?)
+            parsed(broker.ask(call.caller, ask)?)
         };
         let is_empty = |looked: &Result<Messages, Failure>| {
             looked.as_ref().is_ok_and(|it| it.messages.is_empty())
         };
-        patiently(self.patience(), look, is_empty)
+        patiently(call, self.patience(), look, is_empty)
     }
 }
 
-/// Looks again and again, until `wait` is over, for as long as there is `nothing`.
-fn patiently<T>(wait: Duration, look: impl Fn() -> T, nothing: impl Fn(&T) -> bool) -> T {
+/// Looks again and again, until `wait` is over or the call is cancelled, for as long as there is `nothing`.
+fn patiently<T>(
+    call: &Call<'_>,
+    wait: Duration,
+    look: impl Fn() -> T,
+    nothing: impl Fn(&T) -> bool,
+) -> T {
     let deadline = Instant::now() + wait;
     loop {
         let looked = look();
-        if !nothing(&looked) || Instant::now() >= deadline {
+        let is_over = Instant::now() >= deadline || call.cancel.asked().is_some();
+        if !nothing(&looked) || is_over {
             return looked;
         }
         thread::sleep(AGAIN);
@@ -319,11 +323,11 @@ impl Operation for ReplyToMessage {
         true
     }
 
-    fn run(self, app: &App<'_>, caller: &Caller) -> Result<Replied, Failure> {
-        let engine = app.engine()?;
-        let from = app.session(&engine, caller.session.as_ref())?;
+    fn run(self, call: &Call<'_>) -> Result<Replied, Failure> {
+        let engine = call.engine()?;
+        let from = call.session(&engine)?;
         let replied = self.reply(&engine, from)?;
-        app.tell(&engine);
+        call.tell(&engine);
         Ok(replied)
     }
 
@@ -349,9 +353,9 @@ impl Operation for Broadcast {
         true
     }
 
-    fn run(self, app: &App<'_>, caller: &Caller) -> Result<Messages, Failure> {
-        let engine = app.engine()?;
-        let from = app.session(&engine, caller.session.as_ref())?;
+    fn run(self, call: &Call<'_>) -> Result<Messages, Failure> {
+        let engine = call.engine()?;
+        let from = call.session(&engine)?;
         let messages = engine.broadcast(Draft {
             // Each copy gets its own reader.
             to: from.clone(),
@@ -361,7 +365,7 @@ impl Operation for Broadcast {
             text: self.text,
             task: self.task,
         })?;
-        app.tell(&engine);
+        call.tell(&engine);
         Ok(Messages {
             messages,
             notices: Vec::new(),

@@ -11,11 +11,11 @@ use weald_core::name::SessionName;
 
 use super::looking::ShownDiff;
 use super::messages::Messages;
-use super::{Caller, Entry, Operation, within_reason};
+use super::{Entry, Operation, within_reason};
 use crate::agents::drivers::driver_for;
 use crate::supervision::Tail;
 use crate::{
-    Against, AgentError, AgentQuery, AgentView, App, Diffed, Failure, Ground, Landings, exit,
+    Against, AgentError, AgentQuery, AgentView, Call, Diffed, Failure, Ground, Landings, exit,
 };
 
 pub(super) fn entries() -> Vec<Entry> {
@@ -49,9 +49,9 @@ pub struct OneAgent {
 }
 
 impl OneAgent {
-    pub(super) fn of(app: &App<'_>, ground: &Ground, id: AgentId) -> Result<Self, Failure> {
+    pub(super) fn of(call: &Call<'_>, ground: &Ground, id: AgentId) -> Result<Self, Failure> {
         let view = ground.engine.agent_view(&ground.place, id)?;
-        app.tell(&ground.engine);
+        call.tell(&ground.engine);
         Ok(Self { agents: [view] })
     }
 
@@ -73,12 +73,12 @@ impl Operation for DiffAgent {
     const NAME: &'static str = "agent_diff";
     type Output = ShownDiff;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<ShownDiff, Failure> {
-        let ground = app.ground()?;
+    fn run(self, call: &Call<'_>) -> Result<ShownDiff, Failure> {
+        let ground = call.ground()?;
         let agent = ground.engine.find_agent(&self.agent)?;
-        let trees = ground.trees(app)?;
+        let trees = ground.trees(call)?;
         let style = self.style.into();
-        let progress = app.stage("looking");
+        let progress = call.stage("looking");
         let own = agent.tree.as_ref().and_then(|name| {
             let tree = trees.named(Some(name.as_str())).ok()?;
             (Some(tree.id) == agent.tree_id && tree.is_live()).then_some(tree)
@@ -126,8 +126,8 @@ impl Operation for ReadLog {
     const READS: bool = true;
     type Output = AgentLog;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<AgentLog, Failure> {
-        let ground = app.ground()?;
+    fn run(self, call: &Call<'_>) -> Result<AgentLog, Failure> {
+        let ground = call.ground()?;
         let agent = ground.engine.find_agent(&self.agent)?.id;
         let all = Tail::new(&ground, agent)?
             .whole(self.raw)
@@ -155,18 +155,18 @@ impl Operation for SteerAgent {
         true
     }
 
-    fn run(self, app: &App<'_>, caller: &Caller) -> Result<Messages, Failure> {
-        let ground = app.ground()?;
+    fn run(self, call: &Call<'_>) -> Result<Messages, Failure> {
+        let ground = call.ground()?;
         let agent = ground.engine.find_agent(&self.agent)?;
-        let from = app.session(&ground.engine, caller.session.as_ref())?;
+        let from = call.session(&ground.engine)?;
         let priority = match self.urgent {
             true => Urgency::Urgent,
             false => Urgency::Steer,
         };
         let message = send(&ground, &agent, from, priority, self.text)?;
-        app.tell(&ground.engine);
+        call.tell(&ground.engine);
         if !is_listening(&ground, &agent) {
-            app.note(&format!(
+            call.note(&format!(
                 "{} ({}) does not read input while it works: it sees this only with `weald msg inbox`",
                 agent.id, agent.driver
             ));
@@ -220,8 +220,8 @@ impl Operation for PauseAgent {
     const NAME: &'static str = "agent_pause";
     type Output = OneAgent;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<OneAgent, Failure> {
-        obeyed(app, &self.agent, Wanted::Pause, AgentStatus::Paused)
+    fn run(self, call: &Call<'_>) -> Result<OneAgent, Failure> {
+        obeyed(call, &self.agent, Wanted::Pause, AgentStatus::Paused)
     }
 }
 
@@ -236,19 +236,19 @@ impl Operation for ResumeAgent {
     const NAME: &'static str = "agent_resume";
     type Output = OneAgent;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<OneAgent, Failure> {
-        obeyed(app, &self.agent, Wanted::Run, AgentStatus::Running)
+    fn run(self, call: &Call<'_>) -> Result<OneAgent, Failure> {
+        obeyed(call, &self.agent, Wanted::Run, AgentStatus::Running)
     }
 }
 
 /// Has a supervisor obey, and waits until it did.
 fn obeyed(
-    app: &App<'_>,
+    call: &Call<'_>,
     agent: &str,
     wanted: Wanted,
     status: AgentStatus,
 ) -> Result<OneAgent, Failure> {
-    let ground = app.ground()?;
+    let ground = call.ground()?;
     let id = ground.engine.find_agent(agent)?.id;
     // One that is being started has nothing to stop yet.
     wait_for(&ground, id, OBEDIENCE, |agent| {
@@ -259,7 +259,7 @@ fn obeyed(
         agent.status == status || agent.status.is_over() || agent.status == AgentStatus::Finishing
     })?;
     match obeyed {
-        Some(agent) if agent.status == status => OneAgent::of(app, &ground, id),
+        Some(agent) if agent.status == status => OneAgent::of(call, &ground, id),
         Some(agent) => Err(Failure::new(
             "agent_over",
             exit::REFUSED,
@@ -294,10 +294,10 @@ impl Operation for StopAgent {
         !self.wait
     }
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<OneAgent, Failure> {
-        let ground = app.ground()?;
+    fn run(self, call: &Call<'_>) -> Result<OneAgent, Failure> {
+        let ground = call.ground()?;
         let id = ground.engine.find_agent(&self.agent)?.id;
-        let who = app.actor(&ground.engine, None)?;
+        let who = call.actor(&ground.engine)?;
         let stopped = || {
             who.map_or("it was stopped".to_owned(), |who| {
                 format!("{who} stopped it")
@@ -308,7 +308,7 @@ impl Operation for StopAgent {
         if self.wait {
             require_ended(&ground, id)?;
         }
-        OneAgent::of(app, &ground, id)
+        OneAgent::of(call, &ground, id)
     }
 }
 
@@ -383,8 +383,8 @@ impl Operation for WaitForAgents {
         within_reason("timeout", Some(self.timeout))
     }
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<WaitedAgents, Failure> {
-        let ground = app.ground()?;
+    fn run(self, call: &Call<'_>) -> Result<WaitedAgents, Failure> {
+        let ground = call.ground()?;
         let ids = self.meant(&ground)?;
         let deadline = Instant::now() + self.timeout.unsigned_abs();
         let timed_out = loop {

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Caller, Entry, Operation};
-use crate::{App, Failure, Patience, PoolStatus};
+use super::{Entry, Operation};
+use crate::{Call, Failure, Patience, PoolStatus};
 
 pub(super) fn entries() -> Vec<Entry> {
     vec![
@@ -28,9 +28,9 @@ impl Operation for ShowPool {
     const READS: bool = true;
     type Output = ShownPool;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<ShownPool, Failure> {
-        let ground = app.ground()?;
-        let pool = ground.trees(app)?.pool_status()?;
+    fn run(self, call: &Call<'_>) -> Result<ShownPool, Failure> {
+        let ground = call.ground()?;
+        let pool = ground.trees(call)?.pool_status()?;
         Ok(ShownPool { pool })
     }
 }
@@ -49,14 +49,14 @@ impl Operation for FillPool {
     const NAME: &'static str = "pool_fill";
     type Output = ShownPool;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<ShownPool, Failure> {
-        let ground = app.ground()?;
-        let trees = ground.trees(app)?;
+    fn run(self, call: &Call<'_>) -> Result<ShownPool, Failure> {
+        let ground = call.ground()?;
+        let trees = ground.trees(call)?;
         let patience = match self.unless_busy {
             true => Patience::LeaveIt,
             false => Patience::Wait,
         };
-        let _progress = app.stage("filling the pool");
+        let _progress = call.stage("filling the pool");
         let pool = trees.fill_pool(self.count, patience)?;
         Ok(ShownPool { pool })
     }
@@ -71,9 +71,9 @@ impl Operation for DrainPool {
     const NAME: &'static str = "pool_drain";
     type Output = ShownPool;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<ShownPool, Failure> {
-        let ground = app.ground()?;
-        let pool = ground.trees(app)?.drain_pool()?;
+    fn run(self, call: &Call<'_>) -> Result<ShownPool, Failure> {
+        let ground = call.ground()?;
+        let pool = ground.trees(call)?.drain_pool()?;
         Ok(ShownPool { pool })
     }
 }

@@ -8,9 +8,9 @@ use weald_core::id::LandingId;
 use weald_core::landing::Landing;
 use weald_core::queue::{QueueHolder, QueuePause};
 
-use super::{Caller, Entry, Operation};
+use super::{Entry, Operation};
 use crate::landing::as_json;
-use crate::{App, Failure, Landings};
+use crate::{Call, Failure, Landings};
 
 pub(super) fn entries() -> Vec<Entry> {
     vec![Entry::of::<QueueStatus>(), Entry::of::<QueueLog>()]
@@ -44,9 +44,9 @@ impl Operation for QueueStatus {
         true
     }
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<Queued, Failure> {
-        let ground = app.ground()?;
-        let trees = ground.trees(app)?;
+    fn run(self, call: &Call<'_>) -> Result<Queued, Failure> {
+        let ground = call.ground()?;
+        let trees = ground.trees(call)?;
         let landings = Landings::new(&trees);
         let view = landings.queue()?;
         let holder = view.queue.holder;
@@ -82,9 +82,9 @@ impl Operation for QueueLog {
     const READS: bool = true;
     type Output = LoggedLanding;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<LoggedLanding, Failure> {
-        let ground = app.ground()?;
-        let landing = Landings::new(&ground.trees(app)?).landing(self.landing)?;
+    fn run(self, call: &Call<'_>) -> Result<LoggedLanding, Failure> {
+        let ground = call.ground()?;
+        let landing = Landings::new(&ground.trees(call)?).landing(self.landing)?;
         let gate = landing.gate.as_ref().and_then(|gate| gate.log.clone());
         let log = landing.log.clone().or(gate);
         let log = log.ok_or_else(|| Failure::no_log(self.landing))?;

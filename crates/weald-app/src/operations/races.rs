@@ -6,13 +6,12 @@ use weald_core::id::TaskId;
 use weald_core::name::TreeName;
 use weald_core::races;
 use weald_core::task::Task;
-use weald_sandbox::interrupted;
 
 use super::works::Worked;
-use super::{Caller, Entry, Operation};
+use super::{Entry, Operation};
 use crate::supervision::{drop_race, id_of, pick_entry, start_race};
 use crate::tracker::known;
-use crate::{AgentRequest, Agents, App, EntryView, Failure, Ground, Removed, exit};
+use crate::{AgentRequest, Agents, Call, EntryView, Failure, Ground, Removed, exit};
 
 pub(super) fn entries() -> Vec<Entry> {
     vec![
@@ -28,6 +27,9 @@ pub(super) fn entries() -> Vec<Entry> {
 pub struct RaceView {
     pub race: RaceEntries,
     pub task: Task,
+    /// What asked it to end early, if anything did.
+    #[serde(skip)]
+    signal: Option<u8>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -37,15 +39,16 @@ pub struct RaceEntries {
 }
 
 impl RaceView {
-    fn of(app: &App<'_>, ground: &Ground, id: &TaskId) -> Result<Self, Failure> {
-        let (task, entries) = Agents::new(&ground.trees(app)?).race(id)?;
-        app.tell(&ground.engine);
+    fn of(call: &Call<'_>, ground: &Ground, id: &TaskId) -> Result<Self, Failure> {
+        let (task, entries) = Agents::new(&ground.trees(call)?).race(id)?;
+        call.tell(&ground.engine);
         Ok(Self {
             race: RaceEntries {
                 task: task.id.clone(),
                 entries,
             },
             task,
+            signal: call.cancel.asked(),
         })
     }
 }
@@ -80,24 +83,24 @@ impl Operation for StartRace {
         }
     }
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<RaceView, Failure> {
-        let ground = app.landing_ground()?;
-        let id = known(app, &ground, &id_of(&self.task)?);
-        ground.warn_of_settings(app);
-        let requests = self.requests(app, &ground)?;
-        start_race(app, &ground, &id, &requests, self.detach)?;
-        RaceView::of(app, &ground, &id)
+    fn run(self, call: &Call<'_>) -> Result<RaceView, Failure> {
+        let ground = call.landing_ground()?;
+        let id = known(call, &ground, &id_of(&self.task)?);
+        ground.warn_of_settings(call);
+        let requests = self.requests(call, &ground)?;
+        start_race(call, &ground, &id, &requests, self.detach)?;
+        RaceView::of(call, &ground, &id)
     }
 
-    fn exit(_: &RaceView) -> u8 {
-        interrupted().map_or(exit::DONE, |signal| 128 + signal)
+    fn exit(race: &RaceView) -> u8 {
+        race.signal.map_or(exit::DONE, |signal| 128 + signal)
     }
 }
 
 impl StartRace {
     /// What each entry is; a driver that nobody knows is refused before anything is begun.
-    fn requests(&self, app: &App<'_>, ground: &Ground) -> Result<Vec<AgentRequest>, Failure> {
-        let (config, trees) = (ground.config(), ground.trees(app)?);
+    fn requests(&self, call: &Call<'_>, ground: &Ground) -> Result<Vec<AgentRequest>, Failure> {
+        let (config, trees) = (ground.config(), ground.trees(call)?);
         let drivers = match (self.drivers.is_empty(), self.command.is_empty()) {
             (false, false) => {
                 let message = "a race has drivers or a command, not both";
@@ -141,9 +144,9 @@ impl Operation for ShowRace {
     const NAME: &'static str = "race_show";
     type Output = RaceView;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<RaceView, Failure> {
-        let ground = app.landing_ground()?;
-        RaceView::of(app, &ground, &known(app, &ground, &self.task))
+    fn run(self, call: &Call<'_>) -> Result<RaceView, Failure> {
+        let ground = call.landing_ground()?;
+        RaceView::of(call, &ground, &known(call, &ground, &self.task))
     }
 }
 
@@ -162,16 +165,16 @@ impl Operation for PickEntry {
     const NAME: &'static str = "race_pick";
     type Output = Worked;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<Worked, Failure> {
-        let ground = app.landing_ground()?;
-        let id = known(app, &ground, &self.task);
+    fn run(self, call: &Call<'_>) -> Result<Worked, Failure> {
+        let ground = call.landing_ground()?;
+        let id = known(call, &ground, &self.task);
         let report = self.report.as_deref();
-        let (agent, removed) = pick_entry(app, &ground, &id, &self.entry, report)?;
+        let (agent, removed) = pick_entry(call, &ground, &id, &self.entry, report)?;
         for one in removed.iter().flatten() {
             let (name, id) = (&one.tree.name, one.tree.id);
-            app.note(&format!("{name} is in the trash: weald restore {id}"));
+            call.note(&format!("{name} is in the trash: weald restore {id}"));
         }
-        Worked::of(app, &ground, agent)
+        Worked::of(call, &ground, agent)
     }
 
     fn exit(worked: &Worked) -> u8 {
@@ -204,10 +207,10 @@ impl Operation for DropRace {
     const NAME: &'static str = "race_drop";
     type Output = DroppedRace;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<DroppedRace, Failure> {
-        let ground = app.landing_ground()?;
-        let task = known(app, &ground, &self.task);
-        let (dropped, picked) = drop_race(app, &ground, &task)?;
+    fn run(self, call: &Call<'_>) -> Result<DroppedRace, Failure> {
+        let ground = call.landing_ground()?;
+        let task = known(call, &ground, &self.task);
+        let (dropped, picked) = drop_race(call, &ground, &task)?;
         Ok(DroppedRace {
             race: DroppedEntries { task, dropped },
             picked,

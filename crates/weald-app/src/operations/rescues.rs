@@ -7,10 +7,10 @@ use weald_core::agent::AgentStatus;
 use weald_core::id::TaskId;
 
 use super::works::{Ended, ResumeTask};
-use super::{Caller, Entry, Operation};
+use super::{Entry, Operation};
 use crate::supervision::AgentWish;
 use crate::supervision::rescue::{Evidence, commit_left, gather, restart, to_trash, write_patch};
-use crate::{AgentRequest, Agents, App, Failure, Ground, Resumption, exit};
+use crate::{AgentRequest, Agents, Call, Failure, Ground, Resumption, exit};
 
 pub(super) fn entries() -> Vec<Entry> {
     vec![Entry::of::<RescueTask>()]
@@ -64,36 +64,36 @@ impl Operation for RescueTask {
     const NAME: &'static str = "rescue";
     type Output = Rescued;
 
-    fn run(self, app: &App<'_>, caller: &Caller) -> Result<Rescued, Failure> {
-        let ground = app.ground()?;
-        let found = Agents::new(&ground.trees(app)?).diagnose(&self.task)?;
+    fn run(self, call: &Call<'_>) -> Result<Rescued, Failure> {
+        let ground = call.ground()?;
+        let found = Agents::new(&ground.trees(call)?).diagnose(&self.task)?;
         self.refuse_running(&found)?;
-        let evidence = gather(app, &ground, &found)?;
+        let evidence = gather(call, &ground, &found)?;
         let mut done = Vec::new();
         if self.commit {
-            done.push(commit_left(app, &ground, &evidence)?);
+            done.push(commit_left(call, &ground, &evidence)?);
         }
-        app.tell(&ground.engine);
+        call.tell(&ground.engine);
         let is_open = self.choice.is_none();
         match &self.choice {
             None => {}
-            Some(Rescue::Patch(file)) => done = vec![write_patch(app, &ground, &evidence, file)?],
-            Some(Rescue::Trash) => done = vec![to_trash(app, &ground, evidence.worktree()?)?],
+            Some(Rescue::Patch(file)) => done = vec![write_patch(call, &ground, &evidence, file)?],
+            Some(Rescue::Trash) => done = vec![to_trash(call, &ground, evidence.worktree()?)?],
             Some(Rescue::Continue) => {
-                tell_saved(app, &evidence);
+                tell_saved(call, &evidence);
                 let again = ResumeTask {
                     task: self.task.to_string(),
                     fresh: false,
                     detach: self.detach,
                     how: self.how,
                 };
-                return Ok(Rescued::Ended(again.run(app, caller)?));
+                return Ok(Rescued::Ended(again.run(call)?));
             }
             Some(Rescue::Restart) => {
-                tell_saved(app, &evidence);
+                tell_saved(call, &evidence);
                 let request = self.request(&ground, &found);
-                let agent = restart(app, &ground, &found, &evidence, request, self.detach)?;
-                return Ok(Rescued::Ended(Ended::worked(app, &ground, agent)?));
+                let agent = restart(call, &ground, &found, &evidence, request, self.detach)?;
+                return Ok(Rescued::Ended(Ended::worked(call, &ground, agent)?));
             }
         }
         Ok(Rescued::Found(Box::new(Found {
@@ -143,9 +143,9 @@ impl RescueTask {
     }
 }
 
-fn tell_saved(app: &App<'_>, evidence: &Evidence) {
+fn tell_saved(call: &Call<'_>, evidence: &Evidence) {
     if let Some(snapshot) = &evidence.snapshot {
-        app.note(&format!(
+        call.note(&format!(
             "uncommitted changes are saved in snapshot {}",
             snapshot.id
         ));

@@ -7,9 +7,9 @@ use weald_core::id::TaskId;
 use weald_core::name::{SessionName, TreeName};
 use weald_core::session::{Liveness, Note};
 
-use super::{Caller, Entry, Operation};
+use super::{Entry, Operation};
 use crate::{
-    App, Ask, Contest, Engine, Failure, IdentitySource, LockAtEnd, SessionView, TreeError, Upkeep,
+    Ask, Call, Contest, Engine, Failure, IdentitySource, LockAtEnd, SessionView, TreeError, Upkeep,
     exit,
 };
 
@@ -23,16 +23,6 @@ pub(super) fn entries() -> Vec<Entry> {
         Entry::of::<NoteSession>(),
         Entry::of::<EndSession>(),
     ]
-}
-
-/// The session that is meant: the one named, or the caller's.
-fn meant(
-    app: &App<'_>,
-    engine: &Engine,
-    name: Option<&SessionName>,
-    caller: &Caller,
-) -> Result<SessionName, Failure> {
-    app.session(engine, name.or(caller.session.as_ref()))
 }
 
 /// One session as it is now.
@@ -63,11 +53,10 @@ impl Operation for RegisterSession {
     type Output = RegisteredSession;
 
     /// Who calls is seen from the process that asks.
-    fn run(self, app: &App<'_>, caller: &Caller) -> Result<RegisteredSession, Failure> {
-        let engine = app.engine()?;
-        let name = meant(app, &engine, self.name.as_ref(), caller)?;
-        let given = self.name.as_ref().or(caller.session.as_ref());
-        let known_by = app.identity(&engine, given)?.source;
+    fn run(self, call: &Call<'_>) -> Result<RegisteredSession, Failure> {
+        let engine = call.engine()?;
+        let name = call.session_named(&engine, self.name.as_ref())?;
+        let known_by = call.identity(&engine, self.name.as_ref())?.source;
         let known = engine
             .session(&name)
             .ok()
@@ -79,7 +68,7 @@ impl Operation for RegisterSession {
             }
             (None, _) => engine.register_given(&name, self.pid)?,
         };
-        app.tell(&engine);
+        call.tell(&engine);
         Ok(RegisteredSession { session, known_by })
     }
 }
@@ -104,14 +93,14 @@ impl Operation for Heartbeat {
         true
     }
 
-    fn run(self, app: &App<'_>, caller: &Caller) -> Result<OneSession, Failure> {
-        let engine = app.engine()?;
-        let name = meant(app, &engine, self.name.as_ref(), caller)?;
+    fn run(self, call: &Call<'_>) -> Result<OneSession, Failure> {
+        let engine = call.engine()?;
+        let name = call.session_named(&engine, self.name.as_ref())?;
         let session = engine.heartbeat(&name, self.task, self.tree)?;
         if self.renew {
             engine.renew_held(&name)?;
         }
-        app.tell(&engine);
+        call.tell(&engine);
         Ok(OneSession { session })
     }
 }
@@ -140,9 +129,9 @@ impl Operation for CheckSession {
         true
     }
 
-    fn run(self, app: &App<'_>, caller: &Caller) -> Result<Checked, Failure> {
-        let engine = app.engine()?;
-        let name = meant(app, &engine, self.name.as_ref(), caller)?;
+    fn run(self, call: &Call<'_>) -> Result<Checked, Failure> {
+        let engine = call.engine()?;
+        let name = call.session_named(&engine, self.name.as_ref())?;
         let Some(task) = self.task else {
             let session = Box::new(engine.session(&name)?);
             return Ok(Checked::Session { session });
@@ -192,8 +181,8 @@ impl Operation for ListSessions {
         true
     }
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<Sessions, Failure> {
-        self.list(&app.engine()?)
+    fn run(self, call: &Call<'_>) -> Result<Sessions, Failure> {
+        self.list(&call.engine()?)
     }
 
     fn ask(&self) -> Option<Ask> {
@@ -233,12 +222,12 @@ impl Operation for ShowSession {
         true
     }
 
-    fn run(self, app: &App<'_>, caller: &Caller) -> Result<ShownSession, Failure> {
-        let ground = app.ground()?;
-        let name = meant(app, &ground.engine, self.name.as_ref(), caller)?;
+    fn run(self, call: &Call<'_>) -> Result<ShownSession, Failure> {
+        let ground = call.ground()?;
+        let name = call.session_named(&ground.engine, self.name.as_ref())?;
         let session = ground.engine.session(&name)?;
         // A tree that is gone hides nothing of the session.
-        let (directory, lost) = match ground.trees(app)?.directory_of(&session.session) {
+        let (directory, lost) = match ground.trees(call)?.directory_of(&session.session) {
             Ok(directory) => (Some(directory), None),
             Err(
                 error @ (TreeError::InTrash { .. }
@@ -248,7 +237,7 @@ impl Operation for ShowSession {
             Err(error) => return Err(error.into()),
         };
         if let Some(lost) = &lost {
-            app.warn(&lost.in_short());
+            call.warn(&lost.in_short());
         }
         Ok(ShownSession {
             session,
@@ -284,14 +273,14 @@ impl Operation for NoteSession {
         true
     }
 
-    fn run(self, app: &App<'_>, caller: &Caller) -> Result<NotedSession, Failure> {
-        let engine = app.engine()?;
-        let name = app.session(&engine, caller.session.as_ref())?;
+    fn run(self, call: &Call<'_>) -> Result<NotedSession, Failure> {
+        let engine = call.engine()?;
+        let name = call.session(&engine)?;
         let session = match self.text {
             Some(text) => engine.note(&name, text)?,
             None => engine.session(&name)?,
         };
-        app.tell(&engine);
+        call.tell(&engine);
         let note = session.session.note.clone();
         let note = note.ok_or_else(|| Failure::no_note(&name))?;
         Ok(NotedSession { session, note })
@@ -322,13 +311,13 @@ impl Operation for EndSession {
     type Output = EndedSession;
 
     /// It looks into worktrees.
-    fn run(self, app: &App<'_>, caller: &Caller) -> Result<EndedSession, Failure> {
-        let ground = app.ground()?;
+    fn run(self, call: &Call<'_>) -> Result<EndedSession, Failure> {
+        let ground = call.ground()?;
         let engine = &ground.engine;
-        let name = meant(app, engine, self.name.as_ref(), caller)?;
+        let name = call.session_named(engine, self.name.as_ref())?;
         let (session, released) = engine.end(&name)?;
-        let locks = Upkeep::new(&ground.trees(app)?).release_on_end(Some(&name))?;
-        app.tell(engine);
+        let locks = Upkeep::new(&ground.trees(call)?).release_on_end(Some(&name))?;
+        call.tell(engine);
         Ok(EndedSession {
             session,
             released,

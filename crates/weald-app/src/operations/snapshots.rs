@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::looking::ShownDiff;
-use super::{Caller, Entry, Operation};
+use super::{Entry, Operation};
 use crate::screen::clean_line;
-use crate::{App, Ask, Diffed, Failure, SnapshotView, TreeView};
+use crate::{Ask, Call, Diffed, Failure, SnapshotView, TreeView};
 
 pub(super) fn entries() -> Vec<Entry> {
     vec![
@@ -36,18 +36,18 @@ impl Operation for TakeSnapshot {
     const NAME: &'static str = "snapshot_create";
     type Output = TakenSnapshot;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<TakenSnapshot, Failure> {
-        let ground = app.ground()?;
-        let trees = ground.trees(app)?;
+    fn run(self, call: &Call<'_>) -> Result<TakenSnapshot, Failure> {
+        let ground = call.ground()?;
+        let trees = ground.trees(call)?;
         let name = self.tree.as_deref();
         let snapshot = match self.if_changed {
             true => trees.keep_work(&trees.named(name)?)?,
             false => {
-                let _progress = app.stage("taking the snapshot");
+                let _progress = call.stage("taking the snapshot");
                 Some(trees.snapshot(name)?)
             }
         };
-        app.tell(&ground.engine);
+        call.tell(&ground.engine);
         Ok(TakenSnapshot { snapshot })
     }
 
@@ -74,9 +74,9 @@ impl Operation for ListSnapshots {
     const READS: bool = true;
     type Output = ListedSnapshots;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<ListedSnapshots, Failure> {
-        let ground = app.ground()?;
-        let snapshots = ground.trees(app)?.snapshots(self.tree.as_deref())?;
+    fn run(self, call: &Call<'_>) -> Result<ListedSnapshots, Failure> {
+        let ground = call.ground()?;
+        let snapshots = ground.trees(call)?.snapshots(self.tree.as_deref())?;
         Ok(ListedSnapshots { snapshots })
     }
 
@@ -107,14 +107,14 @@ impl Operation for RestoreSnapshot {
     const NAME: &'static str = "snapshot_restore";
     type Output = RestoredSnapshot;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<RestoredSnapshot, Failure> {
-        let ground = app.ground()?;
-        let trees = ground.trees(app)?;
+    fn run(self, call: &Call<'_>) -> Result<RestoredSnapshot, Failure> {
+        let ground = call.ground()?;
+        let trees = ground.trees(call)?;
         let restored = trees.restore_snapshot(Some(&self.tree), self.id)?;
-        app.tell(&ground.engine);
+        call.tell(&ground.engine);
         for path in &restored.set_aside {
             let path = clean_line(path);
-            app.warn(&format!(
+            call.warn(&format!(
                 "in no snapshot and in the way, so it is kept: {path}"
             ));
         }
@@ -143,10 +143,10 @@ impl Operation for DiffSnapshots {
     const NAME: &'static str = "snapshot_diff";
     type Output = ShownDiff;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<ShownDiff, Failure> {
-        let ground = app.ground()?;
-        let trees = ground.trees(app)?;
-        let _progress = app.stage("looking");
+    fn run(self, call: &Call<'_>) -> Result<ShownDiff, Failure> {
+        let ground = call.ground()?;
+        let trees = ground.trees(call)?;
+        let _progress = call.stage("looking");
         let style = self.style.into();
         let found = trees.snapshot_diff(Some(&self.tree), self.from, self.to, style)?;
         Ok(found.into())

@@ -9,16 +9,15 @@ use weald_core::SignedDuration;
 use weald_core::agent::{Agent, AgentStatus, Goal, Outcome, Stage};
 use weald_core::name::SessionName;
 use weald_core::task::{Task, TaskStatus};
-use weald_sandbox::catch_interrupts;
 
 use super::orders::{OneAgent, require_ended, stop, wait_for};
-use super::{Caller, Entry, Operation, within_reason};
+use super::{Entry, Operation, within_reason};
 use crate::supervision::{
     AgentWish, BehindWorker, Worker, await_begin, can_start, continued, find_or_add, is_resumed,
     launch, place_of, put_back, refuse_undecided, require_begun, start_behind, start_in_main,
     tell_again, tell_placed, withdraw,
 };
-use crate::{AgentRequest, AgentView, Agents, App, Created, Failure, Ground, NewTree, exit};
+use crate::{AgentRequest, AgentView, Agents, Call, Created, Failure, Ground, NewTree, exit};
 
 pub(super) fn entries() -> Vec<Entry> {
     vec![
@@ -46,24 +45,24 @@ impl Operation for SpawnAgent {
     const NAME: &'static str = "agent_spawn";
     type Output = OneAgent;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<OneAgent, Failure> {
-        let ground = app.ground()?;
-        ground.warn_of_settings(app);
+    fn run(self, call: &Call<'_>) -> Result<OneAgent, Failure> {
+        let ground = call.ground()?;
+        ground.warn_of_settings(call);
         if !self.force {
             refuse_abandoned(&ground)?;
         }
-        let new = place_of(app, &ground)?;
+        let new = place_of(call, &ground)?;
         let request = self.how.request(&ground);
-        Agents::new(&ground.trees(app)?).require_driver(&request)?;
-        let can_start = |subject: &str| can_start(app, &ground, subject, &request, &new);
-        let (task, is_new) = find_or_add(app, &ground, &self.task, false, can_start)?;
-        let found = Agents::new(&ground.trees(app)?).diagnose(&task)?;
+        Agents::new(&ground.trees(call)?).require_driver(&request)?;
+        let can_start = |subject: &str| can_start(call, &ground, subject, &request, &new);
+        let (task, is_new) = find_or_add(call, &ground, &self.task, false, can_start)?;
+        let found = Agents::new(&ground.trees(call)?).diagnose(&task)?;
         let is_plain = ground.engine.stages(&task)?.is_empty();
         let request = match is_plain && is_resumed(&found) {
             true => {
                 refuse_undecided(&ground, &found)?;
-                tell_again(app, &found);
-                let continued = continued(app, &ground, &found, &self.how)?;
+                tell_again(call, &found);
+                let continued = continued(call, &ground, &found, &self.how)?;
                 match self.how.command.is_empty() {
                     true => continued,
                     false => AgentRequest {
@@ -75,19 +74,19 @@ impl Operation for SpawnAgent {
             false => request,
         };
         let is_own_tree = is_new && new.name.is_none();
-        let told = |agent: &Agent, created: &Created| tell_placed(app, agent, created);
-        let launched = launch(app, &ground, Some(&task), &request, new, told);
+        let told = |agent: &Agent, created: &Created| tell_placed(call, agent, created);
+        let launched = launch(call, &ground, Some(&task), &request, new, told);
         let begun = launched.and_then(|launched| {
             let agent = await_begin(&ground, launched.id)?;
-            require_begun(app, &ground, &agent, is_own_tree)?;
+            require_begun(call, &ground, &agent, is_own_tree)?;
             Ok(agent)
         });
         let begun = begun.inspect_err(|failure| {
             if is_new {
-                withdraw(app, &ground, &task, failure);
+                withdraw(call, &ground, &task, failure);
             }
         })?;
-        OneAgent::of(app, &ground, begun.id)
+        OneAgent::of(call, &ground, begun.id)
     }
 }
 
@@ -142,30 +141,30 @@ impl Operation for RestartAgent {
     const NAME: &'static str = "agent_restart";
     type Output = OneAgent;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<OneAgent, Failure> {
-        let ground = app.ground()?;
-        ground.warn_of_settings(app);
+    fn run(self, call: &Call<'_>) -> Result<OneAgent, Failure> {
+        let ground = call.ground()?;
+        ground.warn_of_settings(call);
         let agent = ground.engine.find_agent(&self.agent)?;
-        let request = self.request(app, &ground, &agent)?;
+        let request = self.request(call, &ground, &agent)?;
         if !agent.status.is_over() {
-            app.note(&format!("stopping {}", agent.id));
+            call.note(&format!("stopping {}", agent.id));
             stop(&ground, agent.id, "it is being restarted".to_owned(), false)?;
             require_ended(&ground, agent.id)?;
         }
         let before = ground.engine.task(&agent.task)?.task;
         let launched = match agent.in_main {
-            true => start_in_main(app, &ground, &agent.task, &request)?,
+            true => start_in_main(call, &ground, &agent.task, &request)?,
             false => {
                 let new = NewTree {
                     name: agent.tree.as_ref().map(ToString::to_string),
                     ..NewTree::default()
                 };
-                let told = |agent: &Agent, created: &Created| tell_placed(app, agent, created);
-                launch(app, &ground, Some(&agent.task), &request, new, told)?
+                let told = |agent: &Agent, created: &Created| tell_placed(call, agent, created);
+                launch(call, &ground, Some(&agent.task), &request, new, told)?
             }
         };
         require_restarted(&ground, &launched, &before)?;
-        OneAgent::of(app, &ground, launched.id)
+        OneAgent::of(call, &ground, launched.id)
     }
 }
 
@@ -173,7 +172,7 @@ impl RestartAgent {
     /// What is started; whatever can be refused is refused before anything is stopped.
     fn request(
         &self,
-        app: &App<'_>,
+        call: &Call<'_>,
         ground: &Ground,
         agent: &Agent,
     ) -> Result<AgentRequest, Failure> {
@@ -187,7 +186,7 @@ impl RestartAgent {
                 _ => format!("weald agent pulse {id}"),
             }))
         };
-        let found = Agents::new(&ground.trees(app)?).diagnose(&agent.task)?;
+        let found = Agents::new(&ground.trees(call)?).diagnose(&agent.task)?;
         if let Some(newest) = found.newest.filter(|newest| newest.id != id) {
             return refused(
                 "agent_superseded",
@@ -195,7 +194,7 @@ impl RestartAgent {
             );
         }
         if agent.in_main {
-            app.refuse_agent("an agent in the main checkout")?;
+            call.refuse_agent("an agent in the main checkout")?;
         }
         if agent.goal == Goal::Stay {
             return refused(
@@ -230,7 +229,7 @@ impl RestartAgent {
             in_main: agent.in_main,
             ..AgentRequest::new(agent.driver.clone(), agent.goal)
         };
-        Agents::new(&ground.trees(app)?).require_driver(&request)?;
+        Agents::new(&ground.trees(call)?).require_driver(&request)?;
         Ok(request)
     }
 }
@@ -293,16 +292,16 @@ impl Operation for StartWorker {
         within_reason("idle_timeout", self.idle_timeout)
     }
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<StartedWorker, Failure> {
-        catch_interrupts();
-        let ground = app.ground()?;
-        let worker = Worker::new(app, &ground, &self.how, self.max, self.idle_timeout)?;
-        let BehindWorker { pid, log, agent } = start_behind(app, &ground, &worker, &self.how)?;
+    fn run(self, call: &Call<'_>) -> Result<StartedWorker, Failure> {
+        call.cancel.catch();
+        let ground = call.ground()?;
+        let worker = Worker::new(call, &ground, &self.how, self.max, self.idle_timeout)?;
+        let BehindWorker { pid, log, agent } = start_behind(call, &ground, &worker, &self.how)?;
         let agents = match &agent {
             Some(agent) => vec![ground.engine.agent_view(&ground.place, agent.id)?],
             None => Vec::new(),
         };
-        app.tell(&ground.engine);
+        call.tell(&ground.engine);
         let name = worker.name;
         let idle = ground.config().get("worker.idle_timeout").0;
         let waits =

@@ -7,8 +7,8 @@ use weald_core::store::{TaskClass, TaskFilter, TaskOrder};
 use weald_core::task::{Priority, Task};
 use weald_core::task_rules::TaskEdit;
 
-use super::{Caller, Entry, Operation};
-use crate::{App, Ask, Engine, Failure, NewTask, StageView, TaskDetail};
+use super::{Entry, Operation};
+use crate::{Ask, Call, Engine, Failure, NewTask, StageView, TaskDetail};
 
 pub(super) fn entries() -> Vec<Entry> {
     vec![
@@ -58,9 +58,9 @@ impl Operation for AddTask {
         true
     }
 
-    fn run(self, app: &App<'_>, caller: &Caller) -> Result<OneTask, Failure> {
-        let engine = app.engine()?;
-        let actor = app.actor(&engine, caller.session.as_ref())?;
+    fn run(self, call: &Call<'_>) -> Result<OneTask, Failure> {
+        let engine = call.engine()?;
+        let actor = call.actor(&engine)?;
         let new = NewTask {
             id: self.id,
             subject: self.subject,
@@ -74,8 +74,8 @@ impl Operation for AddTask {
             needs_plan: self.needs_plan,
         };
         let task = engine.add_task(actor.as_ref(), new)?;
-        app.tell(&engine);
-        warn_of_missing(app, &engine, &task)?;
+        call.tell(&engine);
+        warn_of_missing(call, &engine, &task)?;
         Ok(OneTask { task })
     }
 }
@@ -139,8 +139,8 @@ impl Operation for ListTasks {
         true
     }
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<Tasks, Failure> {
-        let (tasks, total) = app.engine()?.tasks(&self.filter())?;
+    fn run(self, call: &Call<'_>) -> Result<Tasks, Failure> {
+        let (tasks, total) = call.engine()?.tasks(&self.filter())?;
         Ok(Tasks { tasks, total })
     }
 
@@ -177,10 +177,10 @@ impl Operation for ReadyTasks {
         true
     }
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<Tasks, Failure> {
-        let (tasks, total) = app.engine()?.tasks(&self.filter())?;
+    fn run(self, call: &Call<'_>) -> Result<Tasks, Failure> {
+        let (tasks, total) = call.engine()?.tasks(&self.filter())?;
         if total > tasks.len() as u64 {
-            app.note(&format!("{} of {total}; --limit shows more", tasks.len()));
+            call.note(&format!("{} of {total}; --limit shows more", tasks.len()));
         }
         Ok(Tasks { tasks, total })
     }
@@ -215,9 +215,9 @@ impl Operation for ShowTask {
         true
     }
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<ShownTask, Failure> {
-        let id = app.task(self.id)?;
-        let engine = app.engine()?;
+    fn run(self, call: &Call<'_>) -> Result<ShownTask, Failure> {
+        let id = call.task(self.id)?;
+        let engine = call.engine()?;
         Ok(ShownTask {
             task: engine.task(&id)?,
             stages: engine.stages(&id)?,
@@ -253,10 +253,10 @@ impl Operation for EditTask {
         true
     }
 
-    fn run(self, app: &App<'_>, caller: &Caller) -> Result<OneTask, Failure> {
-        let id = app.task(self.id)?;
-        let engine = app.engine()?;
-        let actor = app.actor(&engine, caller.session.as_ref())?;
+    fn run(self, call: &Call<'_>) -> Result<OneTask, Failure> {
+        let id = call.task(self.id)?;
+        let engine = call.engine()?;
+        let actor = call.actor(&engine)?;
         let edit = TaskEdit {
             subject: self.subject,
             description: self.description,
@@ -270,7 +270,7 @@ impl Operation for EditTask {
             ..TaskEdit::default()
         };
         let task = engine.edit_task(actor.as_ref(), &id, edit)?;
-        app.tell(&engine);
+        call.tell(&engine);
         Ok(OneTask { task })
     }
 }
@@ -291,25 +291,25 @@ impl Operation for ChangeDependencies {
         true
     }
 
-    fn run(self, app: &App<'_>, caller: &Caller) -> Result<OneTask, Failure> {
-        let id = app.task(self.id)?;
-        let engine = app.engine()?;
-        let actor = app.actor(&engine, caller.session.as_ref())?;
+    fn run(self, call: &Call<'_>) -> Result<OneTask, Failure> {
+        let id = call.task(self.id)?;
+        let engine = call.engine()?;
+        let actor = call.actor(&engine)?;
         let task = engine.change_dependencies(actor.as_ref(), &id, &self.add, &self.remove)?;
-        app.tell(&engine);
-        warn_of_missing(app, &engine, &task)?;
+        call.tell(&engine);
+        warn_of_missing(call, &engine, &task)?;
         Ok(OneTask { task })
     }
 }
 
 /// Warns of dependencies that do not exist: a task may be added before what it waits for, or wait for ever.
-fn warn_of_missing(app: &App<'_>, engine: &Engine, task: &Task) -> Result<(), Failure> {
+fn warn_of_missing(call: &Call<'_>, engine: &Engine, task: &Task) -> Result<(), Failure> {
     if task.blocked_by.is_empty() {
         return Ok(());
     }
     let id = &task.id;
     for missing in engine.task(id)?.waiting_for.missing {
-        app.warn(&format!(
+        call.warn(&format!(
             "task {id} depends on task {missing}, which does not exist (to drop it: weald task dep {id} --remove {missing})"
         ));
     }

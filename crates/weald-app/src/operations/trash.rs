@@ -6,8 +6,8 @@ use weald_core::error_code::ErrorCode;
 use weald_core::id::TreeId;
 
 use super::keeping::OneTree;
-use super::{Caller, Entry, Operation};
-use crate::{App, Failure, PurgeRequest, TrashEntry, TreeError, exit};
+use super::{Entry, Operation};
+use crate::{Call, Failure, PurgeRequest, TrashEntry, TreeError, exit};
 
 pub(super) fn entries() -> Vec<Entry> {
     vec![
@@ -36,8 +36,8 @@ impl Operation for ListTrash {
         false
     }
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<Trash, Failure> {
-        let trash = app.ground()?.trees(app)?.trash()?;
+    fn run(self, call: &Call<'_>) -> Result<Trash, Failure> {
+        let trash = call.ground()?.trees(call)?.trash()?;
         Ok(Trash { trash })
     }
 }
@@ -58,16 +58,16 @@ impl Operation for RestoreTree {
         false
     }
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<OneTree, Failure> {
-        let ground = app.ground()?;
-        let progress = app.stage("restoring the worktree");
-        let trees = ground.trees(app)?;
+    fn run(self, call: &Call<'_>) -> Result<OneTree, Failure> {
+        let ground = call.ground()?;
+        let progress = call.stage("restoring the worktree");
+        let trees = ground.trees(call)?;
         let tree = match trees.restore(&self.tree) {
             Err(error) => return Err(self.refused(error, &trees.trash()?)),
             Ok(tree) => tree,
         };
         drop(progress);
-        app.tell(&ground.engine);
+        call.tell(&ground.engine);
         Ok(OneTree { tree })
     }
 }
@@ -149,20 +149,20 @@ impl Operation for PurgeTrash {
         false
     }
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<PurgedTrash, Failure> {
+    fn run(self, call: &Call<'_>) -> Result<PurgedTrash, Failure> {
         if self.apply {
-            app.refuse_agent("purging the trash")?;
+            call.refuse_agent("purging the trash")?;
         }
-        let ground = app.ground()?;
-        let progress = app.stage("deleting");
+        let ground = call.ground()?;
+        let progress = call.stage("deleting");
         let request = PurgeRequest {
             older_than: self.older_than,
             apply: self.apply,
             discard: self.discard,
         };
-        let mut purged = ground.trees(app)?.purge(&request)?;
+        let mut purged = ground.trees(call)?.purge(&request)?;
         drop(progress);
-        app.tell(&ground.engine);
+        call.tell(&ground.engine);
         // Where there is nothing else to tell, it is a refusal.
         if purged.trash.is_empty()
             && purged.failed.len() == 1
@@ -174,7 +174,7 @@ impl Operation for PurgeTrash {
         let failed = failed.map(|(entry, error)| NotPurged::new(entry, self.refused(error)));
         let failed: Vec<_> = failed.collect();
         for one in &failed {
-            app.warn(&format!(
+            call.warn(&format!(
                 "{} ({}) was kept: {}",
                 one.name, one.id, one.message
             ));

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Caller, Entry, Operation};
-use crate::{App, Failure, Landings, Trees, Trust};
+use super::{Entry, Operation};
+use crate::{Call, Failure, Landings, Trees, Trust};
 
 pub(super) fn entries() -> Vec<Entry> {
     vec![
@@ -26,8 +26,8 @@ impl Operation for ListTrust {
     const NAME: &'static str = "trust_list";
     type Output = ShownTrust;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<ShownTrust, Failure> {
-        shown(app, |trees| Ok(trees.trust()?))
+    fn run(self, call: &Call<'_>) -> Result<ShownTrust, Failure> {
+        shown(call, |trees| Ok(trees.trust()?))
     }
 }
 
@@ -40,8 +40,8 @@ impl Operation for ApproveCommands {
     const NAME: &'static str = "trust";
     type Output = ShownTrust;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<ShownTrust, Failure> {
-        shown(app, |trees| {
+    fn run(self, call: &Call<'_>) -> Result<ShownTrust, Failure> {
+        shown(call, |trees| {
             Landings::new(trees).refuse_agents()?;
             Ok(trees.approve()?)
         })
@@ -57,21 +57,21 @@ impl Operation for RevokeTrust {
     const NAME: &'static str = "trust_revoke";
     type Output = ShownTrust;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<ShownTrust, Failure> {
-        shown(app, |trees| Ok(trees.revoke()?))
+    fn run(self, call: &Call<'_>) -> Result<ShownTrust, Failure> {
+        shown(call, |trees| Ok(trees.revoke()?))
     }
 }
 
 fn shown(
-    app: &App<'_>,
+    call: &Call<'_>,
     done: impl FnOnce(&Trees<'_>) -> Result<Trust, Failure>,
 ) -> Result<ShownTrust, Failure> {
-    let ground = app.ground()?;
-    ground.warn_of_settings(app);
-    let trust = done(&ground.trees(app)?)?;
-    app.tell(&ground.engine);
+    let ground = call.ground()?;
+    ground.warn_of_settings(call);
+    let trust = done(&ground.trees(call)?)?;
+    call.tell(&ground.engine);
     for note in &trust.notes {
-        app.warn(note);
+        call.warn(note);
     }
     Ok(ShownTrust { trust })
 }

@@ -6,8 +6,8 @@ use weald_core::landing::LandingStatus;
 use weald_core::undo::{Operation as Undoable, Way};
 
 use super::landing::{OneLanding, RevertLanding, reverted};
-use super::{Caller, Entry, Operation};
-use crate::{App, Failure, Ground, Undone, Upkeep, exit};
+use super::{Entry, Operation};
+use crate::{Call, Failure, Ground, Undone, Upkeep, exit};
 
 pub(super) fn entries() -> Vec<Entry> {
     vec![Entry::of::<ListUndoable>(), Entry::of::<Undo>()]
@@ -34,9 +34,9 @@ impl Operation for ListUndoable {
         false
     }
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<AllUndoable, Failure> {
-        let ground = app.ground()?;
-        let operations = Upkeep::new(&ground.trees(app)?).undoable(LISTED)?;
+    fn run(self, call: &Call<'_>) -> Result<AllUndoable, Failure> {
+        let ground = call.ground()?;
+        let operations = Upkeep::new(&ground.trees(call)?).undoable(LISTED)?;
         Ok(AllUndoable { operations })
     }
 }
@@ -83,12 +83,12 @@ impl Operation for Undo {
         false
     }
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<Undid, Failure> {
+    fn run(self, call: &Call<'_>) -> Result<Undid, Failure> {
         if !self.dry_run {
-            app.refuse_agent("weald undo")?;
+            call.refuse_agent("weald undo")?;
         }
-        let ground = app.landing_ground()?;
-        let trees = ground.trees(app)?;
+        let ground = call.landing_ground()?;
+        let trees = ground.trees(call)?;
         let upkeep = Upkeep::new(&trees);
         let chosen = match self.event {
             Some(event) => upkeep.operation(event)?,
@@ -101,10 +101,10 @@ impl Operation for Undo {
         }
         if let Way::Revert { landing, .. } = chosen.way {
             drop(trees);
-            return undo_landing(app, ground, landing, &chosen);
+            return undo_landing(call, ground, landing, &chosen);
         }
         let undone = upkeep.undo(&chosen)?;
-        app.tell(&ground.engine);
+        call.tell(&ground.engine);
         Ok(Undid::of(&chosen, undone))
     }
 
@@ -125,21 +125,21 @@ impl Undid {
 
 /// Reverts by the queue. What does not land is answered as `weald revert` answers it.
 fn undo_landing(
-    app: &App<'_>,
+    call: &Call<'_>,
     ground: Ground,
     landing: LandingId,
     chosen: &Undoable,
 ) -> Result<Undid, Failure> {
-    let (ground, one) = reverted(app, ground, landing)?;
+    let (ground, one) = reverted(call, ground, landing)?;
     let revert = &one.landing.landing;
     if revert.status != LandingStatus::Landed {
-        app.tell(&ground.engine);
+        call.tell(&ground.engine);
         return Ok(Undid::NotLanded(Box::new(one)));
     }
-    let undone = Upkeep::new(&ground.trees(app)?).undo_landed(chosen, revert)?;
-    app.tell(&ground.engine);
+    let undone = Upkeep::new(&ground.trees(call)?).undo_landed(chosen, revert)?;
+    call.tell(&ground.engine);
     for kept in &revert.kept_changes {
-        app.warn(&format!("{}; get it back: {}", kept.text(), kept.command));
+        call.warn(&format!("{}; get it back: {}", kept.text(), kept.command));
     }
     Ok(Undid::of(chosen, undone))
 }

@@ -6,8 +6,8 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 use weald_core::SignedDuration;
 
-use super::{Caller, Entry, Operation};
-use crate::{App, BroughtBack, Failure, KeptWork, Wanted};
+use super::{Entry, Operation};
+use crate::{BroughtBack, Call, Failure, KeptWork, Wanted};
 
 pub(super) fn entries() -> Vec<Entry> {
     vec![
@@ -49,9 +49,9 @@ impl Operation for ShowVault {
         false
     }
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<ShownVault, Failure> {
-        let ground = app.ground()?;
-        let vault = ground.trees(app)?.vault();
+    fn run(self, call: &Call<'_>) -> Result<ShownVault, Failure> {
+        let ground = call.ground()?;
+        let vault = ground.trees(call)?.vault();
         let status = vault.status();
         let vault = VaultView {
             path: vault.path().to_owned(),
@@ -98,15 +98,15 @@ impl Operation for MaintainVault {
         false
     }
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<MaintainedVault, Failure> {
-        let ground = app.ground()?;
-        let vault = ground.trees(app)?.vault();
-        let now = SystemTime::from(app.now());
+    fn run(self, call: &Call<'_>) -> Result<MaintainedVault, Failure> {
+        let ground = call.ground()?;
+        let vault = ground.trees(call)?.vault();
+        let now = SystemTime::from(call.now());
         if self.if_due {
             vault.maintain_if_wanted(now)?;
             return Ok(MaintainedVault { vault: None });
         }
-        let _progress = app.stage("keeping up the vault");
+        let _progress = call.stage("keeping up the vault");
         let done = vault.maintain(now, self.grace.unsigned_abs())?;
         let vault = VaultMaintenance {
             linked: done.linked,
@@ -136,8 +136,8 @@ impl Operation for ListKeptWork {
         false
     }
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<AllKeptWork, Failure> {
-        let kept = app.ground()?.trees(app)?.kept_work()?;
+    fn run(self, call: &Call<'_>) -> Result<AllKeptWork, Failure> {
+        let kept = call.ground()?.trees(call)?.kept_work()?;
         Ok(AllKeptWork { kept })
     }
 }
@@ -164,10 +164,10 @@ impl Operation for BringBack {
         false
     }
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<Restored, Failure> {
-        let ground = app.ground()?;
-        let restored = ground.trees(app)?.bring_back(&self.tree, &self.wanted)?;
-        app.tell(&ground.engine);
+    fn run(self, call: &Call<'_>) -> Result<Restored, Failure> {
+        let ground = call.ground()?;
+        let restored = ground.trees(call)?.bring_back(&self.tree, &self.wanted)?;
+        call.tell(&ground.engine);
         Ok(Restored { restored })
     }
 }

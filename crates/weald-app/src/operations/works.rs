@@ -8,16 +8,15 @@ use weald_core::landing::{Landing, LandingStatus};
 use weald_core::resuming::Diagnosis;
 use weald_core::task::Task;
 use weald_core::tree::TreeStatus;
-use weald_sandbox::interrupted;
 
-use super::{Caller, Entry, Operation};
+use super::{Entry, Operation};
 use crate::supervision::{
     AgentWish, Beginning, Phases, PhasesEnd, begin, begin_in_main, can_start, continued, find,
     find_or_add, is_resumed, place_of, refuse_undecided, tell_again, tell_last, withdraw,
 };
 use crate::{
-    AgentRequest, Agents, App, Failure, Ground, Landings, NewTree, Resumption, StageView, TreeView,
-    exit,
+    AgentRequest, Agents, Call, Failure, Ground, Landings, NewTree, Resumption, StageView,
+    TreeView, exit,
 };
 
 pub(super) fn entries() -> Vec<Entry> {
@@ -38,12 +37,15 @@ pub struct Worked {
     pub exit: Option<i32>,
     #[serde(serialize_with = "crate::landing::serialize")]
     pub landing: Option<Landing>,
+    /// What asked it to end early, if anything did.
+    #[serde(skip)]
+    signal: Option<u8>,
 }
 
 impl Worked {
-    pub fn of(app: &App<'_>, ground: &Ground, agent: Agent) -> Result<Self, Failure> {
+    pub fn of(call: &Call<'_>, ground: &Ground, agent: Agent) -> Result<Self, Failure> {
         let task = ground.engine.task(&agent.task)?.task;
-        let trees = ground.trees(app)?;
+        let trees = ground.trees(call)?;
         let landing = match agent.end.as_ref().and_then(|end| end.landing) {
             Some(id) => Some(Landings::new(&trees).landing(id)?),
             None => None,
@@ -51,20 +53,21 @@ impl Worked {
         let name = agent.tree.as_ref();
         let tree = name.and_then(|name| trees.named(Some(name.as_str())).ok());
         let tree = tree.map(|tree| trees.view(tree));
-        app.tell(&ground.engine);
+        call.tell(&ground.engine);
         Ok(Self {
             task,
             tree,
             exit: agent.code,
             agent,
             landing,
+            signal: call.cancel.asked(),
         })
     }
 
     pub fn exit_code(&self) -> u8 {
         match self.agent.end.as_ref().map(|end| end.outcome) {
             None | Some(Outcome::Done) => exit::DONE,
-            Some(Outcome::Stopped) => interrupted().map_or(exit::REFUSED, |signal| 128 + signal),
+            Some(Outcome::Stopped) => self.signal.map_or(exit::REFUSED, |signal| 128 + signal),
             Some(Outcome::NotLanded) if is_conflict(self.landing.as_ref()) => exit::CONFLICT,
             Some(_) => exit::REFUSED,
         }
@@ -85,6 +88,8 @@ pub struct Phased {
     pub agent: Agent,
     #[serde(serialize_with = "crate::landing::serialize")]
     pub landing: Option<Landing>,
+    #[serde(skip)]
+    signal: Option<u8>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -96,7 +101,7 @@ pub struct PhaseView {
 
 impl Phased {
     fn of(
-        app: &App<'_>,
+        call: &Call<'_>,
         ground: &Ground,
         agent: Agent,
         outcome: PhasesEnd,
@@ -113,20 +118,21 @@ impl Phased {
             stages,
             must_fix: verdict.map(|verdict| verdict.must_fix.clone()),
         };
-        let worked = Worked::of(app, ground, agent)?;
+        let worked = Worked::of(call, ground, agent)?;
         Ok(Self {
             phase,
             task: worked.task,
             tree: worked.tree,
             agent: worked.agent,
             landing: worked.landing,
+            signal: worked.signal,
         })
     }
 
     fn exit_code(&self) -> u8 {
         let agent = &self.agent;
         match self.phase.outcome {
-            PhasesEnd::Stopped => interrupted().map_or(exit::REFUSED, |signal| 128 + signal),
+            PhasesEnd::Stopped => self.signal.map_or(exit::REFUSED, |signal| 128 + signal),
             PhasesEnd::Only if agent.verdict.as_ref().is_some_and(|said| said.passes()) => {
                 exit::DONE
             }
@@ -164,8 +170,8 @@ impl Ended {
         }
     }
 
-    pub(super) fn worked(app: &App<'_>, ground: &Ground, agent: Agent) -> Result<Self, Failure> {
-        Ok(Self::Worked(Box::new(Worked::of(app, ground, agent)?)))
+    pub(super) fn worked(call: &Call<'_>, ground: &Ground, agent: Agent) -> Result<Self, Failure> {
+        Ok(Self::Worked(Box::new(Worked::of(call, ground, agent)?)))
     }
 }
 
@@ -188,20 +194,20 @@ impl Operation for WorkOnTask {
     const NAME: &'static str = "work";
     type Output = Ended;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<Ended, Failure> {
-        let ground = app.ground()?;
-        ground.warn_of_settings(app);
+    fn run(self, call: &Call<'_>) -> Result<Ended, Failure> {
+        let ground = call.ground()?;
+        ground.warn_of_settings(call);
         let request = self.how.request(&ground);
-        Agents::new(&ground.trees(app)?).require_driver(&request)?;
+        Agents::new(&ground.trees(call)?).require_driver(&request)?;
         let place = match self.in_main {
             true => None,
-            false => Some(place_of(app, &ground)?),
+            false => Some(place_of(call, &ground)?),
         };
         let can_start = |subject: &str| match &place {
-            Some(new) => can_start(app, &ground, subject, &request, new),
+            Some(new) => can_start(call, &ground, subject, &request, new),
             None => Ok(()),
         };
-        let found = find_or_add(app, &ground, &self.task, self.is_subject, can_start);
+        let found = find_or_add(call, &ground, &self.task, self.is_subject, can_start);
         let (task, is_new) = found.map_err(|failure| match failure.code {
             ErrorCode::TaskNotFound => failure.hint(format!(
                 "weald task list; for a new task: weald work --new {:?}",
@@ -209,9 +215,9 @@ impl Operation for WorkOnTask {
             )),
             _ => failure,
         })?;
-        let found = Agents::new(&ground.trees(app)?).diagnose(&task)?;
+        let found = Agents::new(&ground.trees(call)?).diagnose(&task)?;
         if place.is_some() && is_resumed(&found) {
-            tell_again(app, &found);
+            tell_again(call, &found);
             let runs = !self.how.command.is_empty();
             let again = ResumeTask {
                 task: task.to_string(),
@@ -219,15 +225,15 @@ impl Operation for WorkOnTask {
                 detach: self.detach,
                 how: self.how,
             };
-            return again.resume(app, &ground, &found, runs);
+            return again.resume(call, &ground, &found, runs);
         }
-        let begun = run_agent(app, &ground, &task, &request, place, self.detach, is_new);
+        let begun = run_agent(call, &ground, &task, &request, place, self.detach, is_new);
         let agent = begun.inspect_err(|failure| {
             if is_new {
-                withdraw(app, &ground, &task, failure);
+                withdraw(call, &ground, &task, failure);
             }
         })?;
-        Ended::worked(app, &ground, agent)
+        Ended::worked(call, &ground, agent)
     }
 
     fn exit(ended: &Ended) -> u8 {
@@ -237,7 +243,7 @@ impl Operation for WorkOnTask {
 
 /// Starts an agent in a worktree, or in the main checkout without one, and follows it until it has ended.
 fn run_agent(
-    app: &App<'_>,
+    call: &Call<'_>,
     ground: &Ground,
     task: &TaskId,
     request: &AgentRequest,
@@ -246,14 +252,14 @@ fn run_agent(
     is_new: bool,
 ) -> Result<Agent, Failure> {
     let Some(new) = place else {
-        return begin_in_main(app, ground, task, request, detach);
+        return begin_in_main(call, ground, task, request, detach);
     };
     let beginning = Beginning {
         new,
         detach,
         is_new,
     };
-    begin(app, ground, task, request, beginning)
+    begin(call, ground, task, request, beginning)
 }
 
 /// Continues a task where its last agent ended.
@@ -272,18 +278,18 @@ impl Operation for ResumeTask {
     const NAME: &'static str = "resume";
     type Output = Ended;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<Ended, Failure> {
-        let ground = app.ground()?;
-        ground.warn_of_settings(app);
+    fn run(self, call: &Call<'_>) -> Result<Ended, Failure> {
+        let ground = call.ground()?;
+        ground.warn_of_settings(call);
         let task = find(&ground, &self.task)?;
-        let found = Agents::new(&ground.trees(app)?).diagnose(&task)?;
+        let found = Agents::new(&ground.trees(call)?).diagnose(&task)?;
         match found.diagnosis {
-            Diagnosis::Completed => completed(app, &ground, found),
-            Diagnosis::Running => self.running(app, &ground, found),
+            Diagnosis::Completed => completed(call, &ground, found),
+            Diagnosis::Running => self.running(call, &ground, found),
             _ => {
                 refuse_undecided(&ground, &found)?;
-                tell_last(app, &found);
-                self.resume(app, &ground, &found, false)
+                tell_last(call, &found);
+                self.resume(call, &ground, &found, false)
             }
         }
     }
@@ -297,7 +303,7 @@ impl ResumeTask {
     /// Continues with what was found. If it `runs`, the command does so also where the work only has to land.
     fn resume(
         self,
-        app: &App<'_>,
+        call: &Call<'_>,
         ground: &Ground,
         found: &Resumption,
         runs: bool,
@@ -305,10 +311,10 @@ impl ResumeTask {
         let task = &found.task.id;
         refuse_undecided(ground, found)?;
         if !ground.engine.stages(task)?.is_empty() {
-            let phased = conduct(app, ground, task.clone(), &self.how, None, false)?;
+            let phased = conduct(call, ground, task.clone(), &self.how, None, false)?;
             return Ok(Ended::Phases(Box::new(phased)));
         }
-        let mut request = continued(app, ground, found, &self.how)?;
+        let mut request = continued(call, ground, found, &self.how)?;
         if self.fresh {
             request.conversation = None;
         }
@@ -318,17 +324,22 @@ impl ResumeTask {
         let in_main = found.newest.as_ref().is_some_and(|agent| agent.in_main);
         let place = match in_main {
             true => None,
-            false => Some(place_of(app, ground)?),
+            false => Some(place_of(call, ground)?),
         };
-        let agent = run_agent(app, ground, task, &request, place, self.detach, false)?;
-        Ended::worked(app, ground, agent)
+        let agent = run_agent(call, ground, task, &request, place, self.detach, false)?;
+        Ended::worked(call, ground, agent)
     }
 
     /// An agent works on it: there is nothing to resume, but something to see.
-    fn running(self, app: &App<'_>, ground: &Ground, found: Resumption) -> Result<Ended, Failure> {
+    fn running(
+        self,
+        call: &Call<'_>,
+        ground: &Ground,
+        found: Resumption,
+    ) -> Result<Ended, Failure> {
         let agent = found.newest.ok_or_else(Failure::bug)?;
         if self.detach {
-            return Ended::worked(app, ground, agent);
+            return Ended::worked(call, ground, agent);
         }
         let since = agent.started_at.strftime("%H:%M:%SZ");
         let message = format!(
@@ -342,8 +353,8 @@ impl ResumeTask {
     }
 }
 
-fn completed(app: &App<'_>, ground: &Ground, found: Resumption) -> Result<Ended, Failure> {
-    let trees = ground.trees(app)?;
+fn completed(call: &Call<'_>, ground: &Ground, found: Resumption) -> Result<Ended, Failure> {
+    let trees = ground.trees(call)?;
     let of_agent = found.newest.as_ref().and_then(|agent| agent.tree.clone());
     let name = found.task.worktree.clone().or(of_agent);
     let tree = name.and_then(|name| trees.named(Some(name.as_str())).ok());
@@ -376,11 +387,11 @@ impl Operation for RunPhases {
     const NAME: &'static str = "phase";
     type Output = Phased;
 
-    fn run(self, app: &App<'_>, _: &Caller) -> Result<Phased, Failure> {
-        let ground = app.ground()?;
-        ground.warn_of_settings(app);
+    fn run(self, call: &Call<'_>) -> Result<Phased, Failure> {
+        let ground = call.ground()?;
+        ground.warn_of_settings(call);
         let task = find(&ground, &self.task)?;
-        conduct(app, &ground, task, &self.how, self.first, self.only)
+        conduct(call, &ground, task, &self.how, self.first, self.only)
     }
 
     fn exit(phased: &Phased) -> u8 {
@@ -390,7 +401,7 @@ impl Operation for RunPhases {
 
 /// Continues with the phases of a task: with `first`, or after the last one that was completed.
 fn conduct(
-    app: &App<'_>,
+    call: &Call<'_>,
     ground: &Ground,
     task: TaskId,
     how: &AgentWish,
@@ -404,6 +415,6 @@ fn conduct(
         first,
         only,
     };
-    let (agent, outcome) = phases.conduct(app, ground)?;
-    Phased::of(app, ground, agent, outcome)
+    let (agent, outcome) = phases.conduct(call, ground)?;
+    Phased::of(call, ground, agent, outcome)
 }

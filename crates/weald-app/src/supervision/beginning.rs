@@ -5,29 +5,28 @@ use weald_core::error_code::ErrorCode;
 use weald_core::id::{TaskId, TaskIdError};
 use weald_core::task::{Task, TaskStatus};
 use weald_core::task_rules::TaskInput;
-use weald_sandbox::catch_interrupts;
 
 use super::{await_begin, follow, launch, start_in_main, tell_placed};
-use crate::app::{App, Ground};
 use crate::{
     Adoption, AgentRequest, Agents, Created, Failure, NewTask, NewTree, RemoveRequest, exit,
     tracker,
 };
+use crate::{Call, Ground};
 
 /// Errors when no agent could begin on a new task of these words.
 pub fn can_start(
-    app: &App<'_>,
+    call: &Call<'_>,
     ground: &Ground,
     subject: &str,
     request: &AgentRequest,
     new: &NewTree,
 ) -> Result<(), Failure> {
-    let trees = ground.trees(app)?;
+    let trees = ground.trees(call)?;
     Ok(Agents::new(&trees).require_start(subject.trim(), request, new)?)
 }
 
 /// Takes back a task that was made for an agent which could not begin, if nobody has it.
-pub fn withdraw(app: &App<'_>, ground: &Ground, task: &TaskId, failure: &Failure) {
+pub fn withdraw(call: &Call<'_>, ground: &Ground, task: &TaskId, failure: &Failure) {
     let is_free = |task: &Task| task.status == TaskStatus::Pending && task.owner.is_none();
     let known = ground.engine.task(task).map(|view| view.task);
     if known.is_ok_and(|known| is_free(&known)) {
@@ -35,7 +34,7 @@ pub fn withdraw(app: &App<'_>, ground: &Ground, task: &TaskId, failure: &Failure
             reason: Some(format!("no agent could start on it: {}", failure.message)),
         };
         if ground.engine.move_task(None, task, cancel).is_ok() {
-            app.note(&format!("task {task} is cancelled: nothing was started"));
+            call.note(&format!("task {task} is cancelled: nothing was started"));
         }
     }
 }
@@ -51,7 +50,7 @@ pub struct Beginning {
 
 /// Starts an agent on a task and follows it to its end; detached, until it has begun.
 pub fn begin(
-    app: &App<'_>,
+    call: &Call<'_>,
     ground: &Ground,
     task: &TaskId,
     request: &AgentRequest,
@@ -63,22 +62,22 @@ pub fn begin(
         is_new,
     } = beginning;
     if !detach {
-        catch_interrupts();
+        call.cancel.catch();
     }
     let is_own_tree = is_new && new.name.is_none();
-    let told = |agent: &Agent, created: &Created| tell_placed(app, agent, created);
-    let launched = launch(app, ground, Some(task), request, new, told)?;
-    app.tell(&ground.engine);
+    let told = |agent: &Agent, created: &Created| tell_placed(call, agent, created);
+    let launched = launch(call, ground, Some(task), request, new, told)?;
+    call.tell(&ground.engine);
     let id = launched.id;
     let agent = match detach {
         true => await_begin(ground, id)?,
-        false => follow(app, ground, id)?,
+        false => follow(call, ground, id)?,
     };
     if is_new {
-        require_begun(app, ground, &agent, is_own_tree)?;
+        require_begun(call, ground, &agent, is_own_tree)?;
     }
     if detach && !agent.status.is_over() {
-        app.note(&format!(
+        call.note(&format!(
             "{id} works on it; follow it with: weald agent attach {id}"
         ));
     }
@@ -87,37 +86,37 @@ pub fn begin(
 
 /// The same in the main checkout.
 pub fn begin_in_main(
-    app: &App<'_>,
+    call: &Call<'_>,
     ground: &Ground,
     task: &TaskId,
     request: &AgentRequest,
     detach: bool,
 ) -> Result<Agent, Failure> {
-    app.refuse_agent("--no-worktree")?;
+    call.refuse_agent("--no-worktree")?;
     let root = ground.place.root();
-    app.warn(&format!(
+    call.warn(&format!(
         "the agent works in {} itself: it can write all of it, its .git with hooks and configuration included; nothing lands, nothing is kept apart",
         root.display()
     ));
     if !detach {
-        catch_interrupts();
+        call.cancel.catch();
     }
     let request = AgentRequest {
         in_main: true,
         goal: Goal::Finish,
         ..request.clone()
     };
-    let agent = start_in_main(app, ground, task, &request)?;
-    app.tell(&ground.engine);
+    let agent = start_in_main(call, ground, task, &request)?;
+    call.tell(&ground.engine);
     match detach {
         true => Ok(ground.engine.agent(agent.id)?),
-        false => follow(app, ground, agent.id),
+        false => follow(call, ground, agent.id),
     }
 }
 
 /// Errors when an agent never began; a tree that was made for it alone goes.
 pub fn require_begun(
-    app: &App<'_>,
+    call: &Call<'_>,
     ground: &Ground,
     agent: &Agent,
     is_own_tree: bool,
@@ -132,7 +131,7 @@ pub fn require_begun(
             ..RemoveRequest::default()
         };
         // What is in it keeps it, and is told by the board.
-        let _ = ground.trees(app)?.remove(Some(tree.as_str()), &request);
+        let _ = ground.trees(call)?.remove(Some(tree.as_str()), &request);
     }
     let why = end.why.clone();
     Err(Failure::new("agent_not_started", exit::REFUSED, why)
@@ -140,27 +139,27 @@ pub fn require_begun(
 }
 
 /// Where the work is done: in the tree of the task, or in the tree that the caller is in.
-pub fn place_of(app: &App<'_>, ground: &Ground) -> Result<NewTree, Failure> {
-    if !defers(app, ground) {
+pub fn place_of(call: &Call<'_>, ground: &Ground) -> Result<NewTree, Failure> {
+    if !defers(call, ground) {
         return Ok(NewTree::default());
     }
     if ground.place.inside().is_some() {
-        let tree = ground.trees(app)?.named(None)?;
-        app.note(&format!("in this worktree, {}", tree.name));
+        let tree = ground.trees(call)?.named(None)?;
+        call.note(&format!("in this worktree, {}", tree.name));
         return Ok(NewTree {
             name: Some(tree.name.to_string()),
             ..NewTree::default()
         });
     }
-    match is_foreign_tree(app) {
+    match is_foreign_tree(call) {
         false => Ok(NewTree::default()),
-        true => adopted(app, ground),
+        true => adopted(call, ground),
     }
 }
 
 /// A worktree that another tool made is worked in as it is, where it is.
-fn adopted(app: &App<'_>, ground: &Ground) -> Result<NewTree, Failure> {
-    let mut above = app.directory().ancestors();
+fn adopted(call: &Call<'_>, ground: &Ground) -> Result<NewTree, Failure> {
+    let mut above = call.directory().ancestors();
     let Some(root) = above.find(|above| above.join(".git").is_file()) else {
         return Err(Failure::new(
             "foreign_tree",
@@ -169,11 +168,11 @@ fn adopted(app: &App<'_>, ground: &Ground) -> Result<NewTree, Failure> {
         )
         .hint("cd to the main checkout, or set WEALD_DEFER_CLAUDE=0 to create a weald worktree"));
     };
-    let tree = ground.trees(app)?.adopt(&Adoption {
+    let tree = ground.trees(call)?.adopt(&Adoption {
         path: root.to_owned(),
         ..Adoption::default()
     })?;
-    app.note(&format!(
+    call.note(&format!(
         "works in this worktree, adopted as {}; it is kept after landing",
         tree.name
     ));
@@ -186,7 +185,7 @@ fn adopted(app: &App<'_>, ground: &Ground) -> Result<NewTree, Failure> {
 /// The task that is meant: an id that is known, or a subject of a new one, and whether it is new. A new one is made once
 /// `can_start` agrees.
 pub fn find_or_add(
-    app: &App<'_>,
+    call: &Call<'_>,
     ground: &Ground,
     text: &str,
     new: bool,
@@ -195,7 +194,7 @@ pub fn find_or_add(
     let engine = &ground.engine;
     let add = || -> Result<(TaskId, bool), Failure> {
         can_start(text)?;
-        let actor = app.actor(engine, None)?;
+        let actor = call.actor(engine)?;
         let task = engine.add_task(
             actor.as_ref(),
             NewTask {
@@ -203,7 +202,7 @@ pub fn find_or_add(
                 ..NewTask::default()
             },
         )?;
-        app.note(&format!("Task {}: {}", task.id, task.subject));
+        call.note(&format!("Task {}: {}", task.id, task.subject));
         Ok((task.id, true))
     };
     if new {
@@ -225,7 +224,7 @@ pub fn find_or_add(
     match find(ground, text) {
         Err(failure) if failure.code == ErrorCode::TaskNotFound => {
             let id = text.parse().map_err(|_| Failure::bug())?;
-            let fetched = tracker::fetch(app, ground, &id)?.ok_or(failure)?;
+            let fetched = tracker::fetch(call, ground, &id)?.ok_or(failure)?;
             Ok((fetched, false))
         }
         found => found.map(|id| (id, false)),
@@ -269,17 +268,17 @@ fn odd_part(text: &str) -> Option<String> {
 }
 
 /// Whether a caller who is in a tree, of ours or of others, works there. A switch makes trees all the same.
-pub fn defers(app: &App<'_>, ground: &Ground) -> bool {
+pub fn defers(call: &Call<'_>, ground: &Ground) -> bool {
     let (own, config) = ("WEALD_DEFER_CLAUDE=0", ground.config());
-    let switch = app.kill_switch(own, &config.defer_kill_switches);
+    let switch = call.kill_switch(own, &config.defer_kill_switches);
     switch.is_none()
 }
 
 /// A worktree that another system made for its own agents.
-pub fn is_foreign_tree(app: &App<'_>) -> bool {
-    let path = app.directory().display().to_string();
+pub fn is_foreign_tree(call: &Call<'_>) -> bool {
+    let path = call.directory().display().to_string();
     path.contains("/.claude/worktrees/")
-        || app.directory().ancestors().any(|ancestor| {
+        || call.directory().ancestors().any(|ancestor| {
             let name = ancestor.file_name().and_then(|name| name.to_str());
             name.is_some_and(|name| name.starts_with("jkz-worktree-"))
         })

@@ -7,8 +7,8 @@ use weald_core::config::OnEmpty;
 
 use super::tail::Tail;
 use crate::Failure;
-use crate::app::{App, Ground};
 use crate::screen::clean;
+use crate::{Call, Ground};
 
 /// How much of the last words stands in the reason.
 const WORDS: usize = 300;
@@ -18,12 +18,12 @@ const LINES: usize = 3;
 
 /// The main checkout before an agent works in it.
 pub fn checkout_before(
-    app: &App<'_>,
+    call: &Call<'_>,
     ground: &Ground,
     agent: &Agent,
 ) -> Result<Option<CheckoutState>, Failure> {
     match agent.in_main && agent.begin_at == Stage::Run {
-        true => Ok(Some(Agents::new(&ground.trees(app)?).checkout_state()?)),
+        true => Ok(Some(Agents::new(&ground.trees(call)?).checkout_state()?)),
         false => Ok(None),
     }
 }
@@ -47,7 +47,7 @@ pub fn counts(ground: &Ground, agent: &Agent) -> Result<bool, Failure> {
 
 /// Whether an agent whose work does not land left its task undone. An empty worktree is removed.
 pub fn is_empty(
-    app: &App<'_>,
+    call: &Call<'_>,
     ground: &Ground,
     agent: &Agent,
     before: Option<CheckoutState>,
@@ -55,7 +55,7 @@ pub fn is_empty(
     if !counts(ground, agent)? {
         return Ok(false);
     }
-    let trees = ground.trees(app)?;
+    let trees = ground.trees(call)?;
     match (&agent.tree, before) {
         (Some(tree), _) => {
             let name = tree.as_str();

@@ -14,9 +14,9 @@ use weald_core::task::{Task, TaskStatus};
 use weald_core::task_rules::TaskInput;
 
 use crate::Failure;
-use crate::app::{App, Ground};
 use crate::exit;
 use crate::tracker;
+use crate::{Call, Ground};
 
 /// Where a supervisor says what it has to say, in the agent's folder.
 pub const SUPERVISOR_LOG: &str = "supervisor.log";
@@ -27,14 +27,14 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Starts an agent on a task, or on the next one that is ready. When this returns without an error its supervisor is at
 /// work. `placed` is called between: the tree is there.
 pub fn launch(
-    app: &App<'_>,
+    call: &Call<'_>,
     ground: &Ground,
     task: Option<&TaskId>,
     request: &AgentRequest,
     new: NewTree,
     placed: impl FnOnce(&Agent, &Created),
 ) -> Result<Agent, Failure> {
-    let trees = ground.trees(app)?;
+    let trees = ground.trees(call)?;
     Agents::new(&trees).require_driver(request)?;
     let before = match task {
         Some(id) => Some(ground.engine.task(id)?.task),
@@ -46,25 +46,25 @@ pub fn launch(
     let agent = Agents::new(&trees).start_agent(task, request)?;
     let is_new = |task: &Task| task.worktree.is_none() && new.name.is_none();
     if before.as_ref().is_some_and(is_new) {
-        app.begins("Creating isolated worktree...");
+        call.begins("Creating isolated worktree...");
     }
     let begun = Agents::new(&trees)
         .place_agent(&agent, new)
         .map_err(Failure::from);
     let begun = begun.and_then(|(agent, created)| {
         placed(&agent, &created);
-        supervise(app, ground, &agent)?;
+        supervise(call, ground, &agent)?;
         Ok(agent)
     });
-    app.refill_pool(&trees, &ground.place.root());
+    call.refill_pool(&trees, &ground.place.root());
     let begun =
         begun.inspect_err(|failure| give_back(ground, &agent, before.as_ref(), &failure.message));
-    tracker::start_telling(app, ground);
+    tracker::start_telling(call, ground);
     begun
 }
 
 /// Says where an agent works.
-pub fn tell_placed(app: &App<'_>, agent: &Agent, created: &Created) {
+pub fn tell_placed(call: &Call<'_>, agent: &Agent, created: &Created) {
     let tree = &created.tree;
     let how = match created.outcome {
         Made::Created => "Worktree created",
@@ -72,11 +72,11 @@ pub fn tell_placed(app: &App<'_>, agent: &Agent, created: &Created) {
         _ => "Worktree",
     };
     for note in &created.notes {
-        app.warn(note);
+        call.warn(note);
     }
-    app.note(&format!("✓ {how}: {}", tree.path.display()));
-    app.note(&format!("  Branch: {}", tree.branch));
-    app.note(&format!(
+    call.note(&format!("✓ {how}: {}", tree.path.display()));
+    call.note(&format!("  Branch: {}", tree.branch));
+    call.note(&format!(
         "  Agent {} ({}) works on task {}",
         agent.id, agent.driver, agent.task
     ));
@@ -100,31 +100,31 @@ pub fn await_begin(ground: &Ground, id: AgentId) -> Result<Agent, Failure> {
 
 /// Starts an agent in the main checkout.
 pub fn start_in_main(
-    app: &App<'_>,
+    call: &Call<'_>,
     ground: &Ground,
     task: &TaskId,
     request: &AgentRequest,
 ) -> Result<Agent, Failure> {
-    let agent = Agents::new(&ground.trees(app)?).start_agent(Some(task), request)?;
-    let begun = supervise(app, ground, &agent);
+    let agent = Agents::new(&ground.trees(call)?).start_agent(Some(task), request)?;
+    let begun = supervise(call, ground, &agent);
     begun.inspect_err(|failure| give_back(ground, &agent, None, &failure.message))?;
     Ok(agent)
 }
 
 /// Starts an entry of a race in its tree, under the race's claim.
 pub fn enter(
-    app: &App<'_>,
+    call: &Call<'_>,
     ground: &Ground,
     task: &TaskId,
     request: &AgentRequest,
     created: &Created,
 ) -> Result<Agent, Failure> {
-    let trees = ground.trees(app)?;
+    let trees = ground.trees(call)?;
     let agent = Agents::new(&trees).start_agent(Some(task), request)?;
     let begun = Agents::new(&trees)
         .place_entry(&agent, created)
         .map_err(Failure::from);
-    let begun = begun.and_then(|agent| supervise(app, ground, &agent).map(|()| agent));
+    let begun = begun.and_then(|agent| supervise(call, ground, &agent).map(|()| agent));
     begun.inspect_err(|failure| give_back(ground, &agent, None, &failure.message))
 }
 
@@ -189,11 +189,11 @@ pub fn put_back(ground: &Ground, agent: &Agent, before: &Task) {
 }
 
 /// Starts the supervisor, and waits until it says that it is there.
-fn supervise(app: &App<'_>, ground: &Ground, agent: &Agent) -> Result<(), Failure> {
+fn supervise(call: &Call<'_>, ground: &Ground, agent: &Agent) -> Result<(), Failure> {
     let folder = agent_folder(&ground.place, agent.id);
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true).mode(0o700).create(&folder)?;
-    let mut child = spawn(app, ground, agent, &folder)?;
+    let mut child = spawn(call, ground, agent, &folder)?;
     let deadline = Instant::now() + PATIENCE;
     loop {
         // Asked first: one that was there and is done already said so before it ended.
@@ -228,15 +228,15 @@ fn supervise(app: &App<'_>, ground: &Ground, agent: &Agent) -> Result<(), Failur
     }
 }
 
-fn spawn(app: &App<'_>, ground: &Ground, agent: &Agent, folder: &Path) -> Result<Child, Failure> {
+fn spawn(call: &Call<'_>, ground: &Ground, agent: &Agent, folder: &Path) -> Result<Child, Failure> {
     #[expect(
         clippy::disallowed_methods,
         reason = "weald itself, to go on as the agent's supervisor"
     )]
-    let mut command = std::process::Command::new(app.helper()?);
+    let mut command = std::process::Command::new(call.helper()?);
     let said = log(&folder.join(SUPERVISOR_LOG))?;
     command
-        .args(app.settings())
+        .args(call.settings())
         .args(["supervise-agent", &agent.id.to_string()])
         .current_dir(ground.place.root())
         .env("WEALD_SESSION", agent.session.as_str())

@@ -20,22 +20,22 @@ use weald_git::beside_steps;
 use super::empty;
 use super::reporting::{Ending, write_down};
 use crate::Failure;
-use crate::app::{App, Ground};
 use crate::authority::{Authority, Mandate};
 use crate::landing::{Mode, work_landings};
 use crate::named_files_unseen;
 use crate::window::Windows;
+use crate::{Call, Ground};
 
 /// Supervises an agent from its beginning to its end. Whatever goes wrong is in its record.
-pub fn live(app: &App<'_>, id: AgentId, windows: &dyn Windows) -> Result<u8, Failure> {
-    let ground = app.landing_ground()?;
-    let me = Agents::new(&ground.trees(app)?).identity()?;
+pub fn live(call: &Call<'_>, id: AgentId, windows: &dyn Windows) -> Result<u8, Failure> {
+    let ground = call.landing_ground()?;
+    let me = Agents::new(&ground.trees(call)?).identity()?;
     let agent = ground.engine.decide_agent(id, AgentInput::Supervised(me))?;
-    let ended = work(app, &ground, &agent, windows);
+    let ended = work(call, &ground, &agent, windows);
     let end = match ended {
         Ok(end) => end,
         Err(failure) => {
-            app.warn(&failure.message);
+            call.warn(&failure.message);
             broken_off(&ground, &agent, failure)?
         }
     };
@@ -44,26 +44,26 @@ pub fn live(app: &App<'_>, id: AgentId, windows: &dyn Windows) -> Result<u8, Fai
     if agent.entry().is_some() {
         ground.engine.await_pick(&agent.task, agent.token)?;
     }
-    app.tell(&ground.engine);
+    call.tell(&ground.engine);
     Ok(0)
 }
 
 fn work(
-    app: &App<'_>,
+    call: &Call<'_>,
     ground: &Ground,
     agent: &Agent,
     windows: &dyn Windows,
 ) -> Result<End, Failure> {
-    let before = empty::checkout_before(app, ground, agent)?;
+    let before = empty::checkout_before(call, ground, agent)?;
     let (watched, code) = match agent.begin_at {
-        Stage::Run => watch(app, ground, agent, windows)?,
+        Stage::Run => watch(call, ground, agent, windows)?,
         Stage::Finish => (None, agent.code.or(Some(0))),
     };
     let finishing = AgentInput::Finishing { code };
     let agent = ground.engine.decide_agent(agent.id, finishing)?;
     match watched {
-        None => holding(ground, &agent, || succeeded(app, ground, &agent, before))
-            .or_else(|failure| not_landed(app, ground, &agent, &failure)),
+        None => holding(ground, &agent, || succeeded(call, ground, &agent, before))
+            .or_else(|failure| not_landed(call, ground, &agent, &failure)),
         Some((outcome, why)) => unsuccessful(ground, &agent, outcome, why),
     }
 }
@@ -131,12 +131,12 @@ fn superseded(ground: &Ground, agent: &Agent, end: End) -> Result<End, Failure> 
 type Trouble = Option<(Outcome, String)>;
 
 fn watch(
-    app: &App<'_>,
+    call: &Call<'_>,
     ground: &Ground,
     agent: &Agent,
     windows: &dyn Windows,
 ) -> Result<(Trouble, Option<i32>), Failure> {
-    let trees = ground.trees(app)?;
+    let trees = ground.trees(call)?;
     let arguments: Vec<_> = agent.command.iter().map(Into::into).collect();
     let driver = driver_for(ground.config(), Some(&agent.driver), &arguments)?;
     let mut window = windows.open(&trees)?;
@@ -151,7 +151,7 @@ fn watch(
         mandate: Mandate::of(agent),
     };
     for note in &prepared.request.notes {
-        app.note(note);
+        call.note(note);
     }
     let words = agent.command.iter().map(AsRef::as_ref);
     let hidden = named_files_unseen(prepared.request.policy.as_ref(), words);
@@ -162,7 +162,7 @@ fn watch(
         watched = prepared.map(|prepared| Agents::new(&trees).watch_agent(agent, prepared));
     };
     holding(ground, agent, || {
-        window.serve_while(app, ground, &trees, authority, &mut watch)
+        window.serve_while(call, ground, &trees, authority, &mut watch)
     })?;
     let (watched, _) = watched.ok_or_else(Failure::bug)??;
     let current = ground.engine.agent(agent.id)?;
@@ -179,7 +179,7 @@ fn watch(
                 ok,
                 words,
             };
-            let reported = write_down(app, ground, &current, ending)?.report;
+            let reported = write_down(call, ground, &current, ending)?.report;
             let said_no = reported.is_some_and(|report| !report.success);
             let trouble = match (code, said_no) {
                 (0, false) => None,
@@ -213,54 +213,54 @@ fn watch(
 
 /// The command is done: its work lands, or its task is completed, or nothing follows.
 fn succeeded(
-    app: &App<'_>,
+    call: &Call<'_>,
     ground: &Ground,
     agent: &Agent,
     before: Option<CheckoutState>,
 ) -> Result<End, Failure> {
     match agent.goal {
         Goal::Stay => {
-            commit(app, ground, agent)?;
+            commit(call, ground, agent)?;
             ended_as(ground, Outcome::Done, String::new())
         }
         Goal::Finish => {
-            commit(app, ground, agent)?;
-            if empty::is_empty(app, ground, agent, before)? {
-                return ended_empty(app, ground, agent);
+            commit(call, ground, agent)?;
+            if empty::is_empty(call, ground, agent, before)? {
+                return ended_empty(call, ground, agent);
             }
-            match Agents::new(&ground.trees(app)?).failed_landing(agent)? {
-                Some(landing) => park(app, ground, agent, &to_land_again(&landing.target)),
+            match Agents::new(&ground.trees(call)?).failed_landing(agent)? {
+                Some(landing) => park(call, ground, agent, &to_land_again(&landing.target)),
                 None => complete(ground, agent)?,
             }
             ended_as(ground, Outcome::Done, String::new())
         }
-        Goal::Land => land(app, ground, agent),
+        Goal::Land => land(call, ground, agent),
     }
 }
 
 /// Nothing was done: somebody has to look, and the task waits for them.
-fn ended_empty(app: &App<'_>, ground: &Ground, agent: &Agent) -> Result<End, Failure> {
+fn ended_empty(call: &Call<'_>, ground: &Ground, agent: &Agent) -> Result<End, Failure> {
     let reason = empty::reason(ground, agent)?;
-    park(app, ground, agent, &reason);
+    park(call, ground, agent, &reason);
     ended_as(ground, Outcome::Empty, reason)
 }
 
 /// The work is done, and what had to follow failed: nobody has to do it again.
 fn not_landed(
-    app: &App<'_>,
+    call: &Call<'_>,
     ground: &Ground,
     agent: &Agent,
     failure: &Failure,
 ) -> Result<End, Failure> {
     let why = failure.in_words();
     if agent.goal != Goal::Stay {
-        park(app, ground, agent, &why);
+        park(call, ground, agent, &why);
     }
     ended_as(ground, Outcome::NotLanded, why)
 }
 
 /// The task waits, and nobody takes it. It may be finished, or somebody else's, by now.
-fn park(app: &App<'_>, ground: &Ground, agent: &Agent, reason: &str) {
+fn park(call: &Call<'_>, ground: &Ground, agent: &Agent, reason: &str) {
     let input = TaskInput::Park {
         token: Some(agent.token),
         reason: reason.to_owned(),
@@ -269,7 +269,7 @@ fn park(app: &App<'_>, ground: &Ground, agent: &Agent, reason: &str) {
         .engine
         .move_task(Some(&agent.session), &agent.task, input);
     if let Err(error) = moved {
-        app.warn(&format!("task {}: {error}", agent.task));
+        call.warn(&format!("task {}: {error}", agent.task));
     }
 }
 
@@ -289,13 +289,13 @@ fn message(ground: &Ground, agent: &Agent) -> Result<String, Failure> {
     })
 }
 
-fn commit(app: &App<'_>, ground: &Ground, agent: &Agent) -> Result<(), Failure> {
+fn commit(call: &Call<'_>, ground: &Ground, agent: &Agent) -> Result<(), Failure> {
     let Some(tree) = &agent.tree else {
         return Ok(());
     };
     if let Some(scope) = scope(ground) {
         let message = message(ground, agent)?;
-        let trees = ground.trees(app)?;
+        let trees = ground.trees(call)?;
         let sent = Landings::new(&trees).commit_work(tree.as_str(), scope, &message)?;
         // What was committed is taken in.
         trees.look_after(Some(tree.as_str()), sent)?;
@@ -303,7 +303,7 @@ fn commit(app: &App<'_>, ground: &Ground, agent: &Agent) -> Result<(), Failure> 
     Ok(())
 }
 
-fn land(app: &App<'_>, ground: &Ground, agent: &Agent) -> Result<End, Failure> {
+fn land(call: &Call<'_>, ground: &Ground, agent: &Agent) -> Result<End, Failure> {
     let Some(tree) = &agent.tree else {
         return ended_as(ground, Outcome::Failed, "it has no worktree".to_owned());
     };
@@ -317,15 +317,15 @@ fn land(app: &App<'_>, ground: &Ground, agent: &Agent) -> Result<End, Failure> {
         },
         ..LandRequest::default()
     };
-    let queued = Landings::new(&ground.trees(app)?).queue_landings(&request)?;
+    let queued = Landings::new(&ground.trees(call)?).queue_landings(&request)?;
     let ids: Vec<_> = queued.iter().map(|landing| landing.id).collect();
-    let again = app.landing_ground()?;
-    let worked = work_landings(app, again, &ids, &request, Mode::Work)?;
-    app.tell(&worked.ground.engine);
+    let again = call.landing_ground()?;
+    let worked = work_landings(call, again, &ids, &request, Mode::Work)?;
+    call.tell(&worked.ground.engine);
     let Some(landing) = worked.landings.first() else {
         return ended_as(ground, Outcome::Failed, "nothing was queued".to_owned());
     };
-    let (outcome, why) = judged(app, ground, agent, landing)?;
+    let (outcome, why) = judged(call, ground, agent, landing)?;
     Ok(End {
         landing: Some(landing.id),
         ..ended_as(ground, outcome, why)?
@@ -334,19 +334,19 @@ fn land(app: &App<'_>, ground: &Ground, agent: &Agent) -> Result<End, Failure> {
 
 /// What a landing means for the agent and its task.
 fn judged(
-    app: &App<'_>,
+    call: &Call<'_>,
     ground: &Ground,
     agent: &Agent,
     landing: &Landing,
 ) -> Result<(Outcome, String), Failure> {
     let park = |reason: String| -> Result<(Outcome, String), Failure> {
-        park(app, ground, agent, &reason);
+        park(call, ground, agent, &reason);
         Ok((Outcome::NotLanded, reason))
     };
     match landing.status {
         LandingStatus::Landed => Ok((Outcome::Done, String::new())),
         LandingStatus::NothingToLand => {
-            let trees = ground.trees(app)?;
+            let trees = ground.trees(call)?;
             let brought_nothing = Agents::new(&trees).brought_nothing(landing)?;
             let tree = agent.tree.as_ref();
             let leave = |tree| Agents::new(&trees).leave_unchanged(tree, Some(&landing.head));

@@ -8,12 +8,11 @@ use weald_core::name::SessionName;
 use weald_core::phases::{self, Blocked, Course};
 use weald_core::task::TaskStatus;
 use weald_core::task_rules::TaskInput;
-use weald_sandbox::catch_interrupts;
 
 use super::{follow, launch, tell_placed};
-use crate::app::{App, Ground};
 use crate::screen::clean_line;
 use crate::{AgentRequest, Agents, Created, Failure, NewTree, exit, holder};
+use crate::{Call, Ground};
 
 /// The phases that are asked for.
 pub struct Phases {
@@ -46,7 +45,7 @@ pub enum PhasesEnd {
 impl Phases {
     /// Continues with the first phase that is asked for, or after the last one that was completed. Answers the last agent,
     /// and how it came out.
-    pub fn conduct(&self, app: &App<'_>, ground: &Ground) -> Result<(Agent, PhasesEnd), Failure> {
+    pub fn conduct(&self, call: &Call<'_>, ground: &Ground) -> Result<(Agent, PhasesEnd), Failure> {
         let list = ground.config().phase_list.clone();
         let (task, first) = (&self.task, self.first.as_ref());
         check(&list, first)?;
@@ -55,16 +54,16 @@ impl Phases {
             .next
             .is_some();
         if first.is_some() || is_left {
-            Agents::new(&ground.trees(app)?).require_sandbox()?;
+            Agents::new(&ground.trees(call)?).require_sandbox()?;
         }
         let status = engine.task(task)?.task.status;
         let reopen = matches!(status, TaskStatus::Blocked | TaskStatus::Failed);
         let session = holder("phase", task).ok_or_else(Failure::bug)?;
-        catch_interrupts();
-        let by = app.actor(engine, None)?;
+        call.cancel.catch();
+        let by = call.actor(engine)?;
         let held = engine.hold_task(&session, by.as_ref(), task, reopen)?;
         let conductor = Conductor {
-            app,
+            call,
             ground,
             wanted: self,
             token: held.token,
@@ -97,7 +96,7 @@ fn check(list: &[String], first: Option<&String>) -> Result<(), Failure> {
 }
 
 struct Conductor<'c> {
-    app: &'c App<'c>,
+    call: &'c Call<'c>,
     ground: &'c Ground,
     wanted: &'c Phases,
     token: Token,
@@ -143,8 +142,8 @@ impl Conductor<'_> {
         let open = agents.iter().find(|agent| !agent.status.is_over());
         if let Some(agent) = open.filter(|agent| agent.token == self.token) {
             let note = format!("phase {} is running", agent.phase().unwrap_or("land"));
-            self.app.note(&note);
-            self.told(&follow(self.app, self.ground, agent.id)?);
+            self.call.note(&note);
+            self.told(&follow(self.call, self.ground, agent.id)?);
         }
         Ok(())
     }
@@ -159,7 +158,7 @@ impl Conductor<'_> {
             true => format!(" (attempt {} of {})", course.attempt, phases::ATTEMPTS),
             false => String::new(),
         };
-        self.app.note(&format!("Phase {phase}{attempt}"));
+        self.call.note(&format!("Phase {phase}{attempt}"));
         let request = AgentRequest {
             role: Some(phase.to_owned()),
             goal: Goal::Stay,
@@ -199,29 +198,29 @@ impl Conductor<'_> {
     fn launch(&self, request: &AgentRequest) -> Result<Agent, Failure> {
         let told = |agent: &Agent, created: &Created| {
             if agent.attempt == 1 {
-                tell_placed(self.app, agent, created);
+                tell_placed(self.call, agent, created);
             }
         };
         let launched = launch(
-            self.app,
+            self.call,
             self.ground,
             Some(&self.wanted.task),
             request,
             NewTree::default(),
             told,
         )?;
-        self.app.tell(&self.ground.engine);
-        follow(self.app, self.ground, launched.id)
+        self.call.tell(&self.ground.engine);
+        follow(self.call, self.ground, launched.id)
     }
 
     fn told(&self, agent: &Agent) {
         let (Some(phase), Some(verdict)) = (agent.phase(), &agent.verdict) else {
             return;
         };
-        let app = self.app;
-        app.note(&format!("{phase}: {}", verdict.as_str()));
+        let call = self.call;
+        call.note(&format!("{phase}: {}", verdict.as_str()));
         for item in verdict.must_fix.iter().filter(|_| !verdict.passes()) {
-            app.note(&format!("  must fix: {}", clean_line(item)));
+            call.note(&format!("  must fix: {}", clean_line(item)));
         }
     }
 
@@ -269,7 +268,7 @@ impl Conductor<'_> {
                 task: Some(task.clone()),
             });
             if let Err(error) = told {
-                self.app
+                self.call
                     .warn(&format!("could not notify its owner: {error}"));
             }
         }

@@ -10,14 +10,13 @@ use weald_core::name::TreeName;
 use weald_core::races::{self, RaceRefusal};
 use weald_core::task::{Task, TaskStatus};
 use weald_core::task_rules::TaskInput;
-use weald_sandbox::{catch_interrupts, interrupted};
 
 use super::{enter, follow, launch};
-use crate::app::{App, Ground};
 use crate::{
     AgentError, AgentRequest, Agents, Created, Failure, Landings, NewTree, Removed, TreeError,
     exit, holder,
 };
+use crate::{Call, Ground};
 
 /// How often the entries are looked at.
 const POLL: Duration = Duration::from_millis(100);
@@ -27,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Starts an agent for each request. Waits until all have ended, unless their supervisors shall do that.
 pub fn start_race(
-    app: &App<'_>,
+    call: &Call<'_>,
     ground: &Ground,
     id: &TaskId,
     requests: &[AgentRequest],
@@ -41,17 +40,17 @@ pub fn start_race(
         };
         return Err(TreeError::from(bound).into());
     }
-    catch_interrupts();
+    call.cancel.catch();
     let session = holder("race", id).ok_or_else(Failure::bug)?;
     let reopen = matches!(task.status, TaskStatus::Blocked | TaskStatus::Failed);
-    let by = app.actor(&ground.engine, None)?;
+    let by = call.actor(&ground.engine)?;
     let held = ground.engine.hold_task(&session, by.as_ref(), id, reopen)?;
-    let begun = begin(app, ground, &held, requests);
+    let begun = begin(call, ground, &held, requests);
     if detach && begun.is_ok() {
         // Their supervisors renew the claim, and let the task wait for a pick when the last one has ended.
         return Ok(());
     }
-    let watched = begun.and_then(|agents| watch(app, ground, &agents));
+    let watched = begun.and_then(|agents| watch(call, ground, &agents));
     if watched.is_err() {
         give_back(ground, id, held.token)?;
     } else {
@@ -63,12 +62,12 @@ pub fn start_race(
 
 /// Makes the trees, then starts the agents. If anything fails nothing is left of either.
 fn begin(
-    app: &App<'_>,
+    call: &Call<'_>,
     ground: &Ground,
     task: &Task,
     requests: &[AgentRequest],
 ) -> Result<Vec<Agent>, Failure> {
-    let trees = ground.trees(app)?;
+    let trees = ground.trees(call)?;
     let made = Agents::new(&trees).make_race(task, requests.len())?;
     let mut agents: Vec<Agent> = Vec::new();
     for (request, created) in requests.iter().zip(&made) {
@@ -76,16 +75,16 @@ fn begin(
             token: Some(task.token),
             ..request.clone()
         };
-        match enter(app, ground, &task.id, &request, created) {
+        match enter(call, ground, &task.id, &request, created) {
             Ok(agent) => {
-                tell_entry(app, &agent, created);
+                tell_entry(call, &agent, created);
                 agents.push(agent);
             }
             Err(failure) => {
                 let ids: Vec<_> = agents.iter().map(|agent| agent.id).collect();
                 stop(ground, &ids, "another entry of its race could not start")?;
                 Agents::new(&trees).take_away(made.iter().map(|created| created.tree.name.clone()));
-                app.tell(&ground.engine);
+                call.tell(&ground.engine);
                 return Err(failure);
             }
         }
@@ -93,12 +92,12 @@ fn begin(
     Ok(agents)
 }
 
-fn tell_entry(app: &App<'_>, agent: &Agent, created: &Created) {
+fn tell_entry(call: &Call<'_>, agent: &Agent, created: &Created) {
     let (tree, entry) = (&created.tree, agent.entry().unwrap_or_default());
     for note in &created.notes {
-        app.warn(note);
+        call.warn(note);
     }
-    app.note(&format!(
+    call.note(&format!(
         "{entry}: agent {} ({}) in {}",
         agent.id,
         agent.driver,
@@ -107,7 +106,7 @@ fn tell_entry(app: &App<'_>, agent: &Agent, created: &Created) {
 }
 
 /// Waits until all entries are over. If one could not begin, all are taken away.
-fn watch(app: &App<'_>, ground: &Ground, agents: &[Agent]) -> Result<(), Failure> {
+fn watch(call: &Call<'_>, ground: &Ground, agents: &[Agent]) -> Result<(), Failure> {
     let engine = &ground.engine;
     let mut open: Vec<AgentId> = agents.iter().map(|agent| agent.id).collect();
     let mut is_asked = false;
@@ -119,20 +118,20 @@ fn watch(app: &App<'_>, ground: &Ground, agents: &[Agent]) -> Result<(), Failure
             open.retain(|other| *other != id);
             let entry = agent.entry().unwrap_or_default();
             let how = end.outcome.as_str().replace('_', " ");
-            app.note(&format!("{entry}: {how} {}", end.why));
+            call.note(&format!("{entry}: {how} {}", end.why));
             if end.outcome == Outcome::NotStarted && agent.process.is_none() {
                 stop(ground, &open, "another entry of its race could not start")?;
-                let trees = ground.trees(app)?;
+                let trees = ground.trees(call)?;
                 Agents::new(&trees).take_away(agents.iter().filter_map(|agent| agent.tree.clone()));
-                app.tell(engine);
+                call.tell(engine);
                 let message = format!("entry {entry} could not start: {}", end.why);
                 return Err(Failure::new("agent_not_started", exit::REFUSED, message)
                     .hint("the race was removed; its task is free again"));
             }
         }
-        if interrupted().is_some() && !is_asked {
+        if call.cancel.asked().is_some() && !is_asked {
             is_asked = true;
-            app.note("asking the entries to stop; what they wrote is kept");
+            call.note("asking the entries to stop; what they wrote is kept");
             ask_to_stop(ground, &open, "stopped from its terminal");
         }
         std::thread::sleep(POLL);
@@ -197,13 +196,13 @@ fn open_entries(ground: &Ground, id: &TaskId) -> Result<Vec<AgentId>, Failure> {
 /// Lands an entry and takes the others away. Answers the agent that landed it, and what was removed; nothing was picked if
 /// that is `None`.
 pub fn pick_entry(
-    app: &App<'_>,
+    call: &Call<'_>,
     ground: &Ground,
     id: &TaskId,
     name: &str,
     report: Option<&str>,
 ) -> Result<(Agent, Option<Vec<Removed>>), Failure> {
-    let trees = ground.trees(app)?;
+    let trees = ground.trees(call)?;
     Agents::new(&trees).require_wanted(&ground.engine.task(id)?.task)?;
     let winner = Agents::new(&trees).bind_pick(id, name)?;
     let undone = |failure: Failure| {
@@ -217,7 +216,7 @@ pub fn pick_entry(
         let again = format!("weald race pick {id} {name} --report TEXT");
         undone(Failure::from(error).hint(again))
     })?;
-    catch_interrupts();
+    call.cancel.catch();
     stop(
         ground,
         &open_entries(ground, id)?,
@@ -236,12 +235,12 @@ pub fn pick_entry(
         ..AgentRequest::new(&winner.driver, Goal::Land)
     };
     let quiet = |_: &Agent, _: &Created| {};
-    let launched = launch(app, ground, Some(id), &request, NewTree::default(), quiet);
+    let launched = launch(call, ground, Some(id), &request, NewTree::default(), quiet);
     let launched = launched.map_err(undone)?;
-    let agent = follow(app, ground, launched.id)?;
+    let agent = follow(call, ground, launched.id)?;
     if agent.end.as_ref().map(|end| end.outcome) != Some(Outcome::Done) {
         trees.unbind(id)?;
-        app.note(&format!(
+        call.note(&format!(
             "it did not land, so nothing was picked; all entries are kept; to pick it again: weald race pick {id} {name}"
         ));
         return Ok((agent, None));
@@ -250,17 +249,17 @@ pub fn pick_entry(
     let losers = races::entries(&agents).into_iter();
     let losers = losers.filter(|agent| agent.id != winner.id && agent.token == winner.token);
     let removed = Agents::new(&trees).take_away(losers.filter_map(|agent| agent.tree.clone()));
-    app.tell(&ground.engine);
+    call.tell(&ground.engine);
     Ok((agent, Some(removed)))
 }
 
 /// Ends a race without a winner. Answers what was removed, and the entry that was picked before, which stays.
 pub fn drop_race(
-    app: &App<'_>,
+    call: &Call<'_>,
     ground: &Ground,
     id: &TaskId,
 ) -> Result<(Vec<Removed>, Option<TreeName>), Failure> {
-    let trees = ground.trees(app)?;
+    let trees = ground.trees(call)?;
     let (task, entries) = Agents::new(&trees).race(id)?;
     let token = ground.engine.agent(entries[0].agent)?.token;
     let left = entries.iter().filter(|entry| !entry.picked);
@@ -283,6 +282,6 @@ pub fn drop_race(
     if current.worktree.is_none() {
         give_back(ground, id, token)?;
     }
-    app.tell(&ground.engine);
+    call.tell(&ground.engine);
     Ok((removed, picked))
 }

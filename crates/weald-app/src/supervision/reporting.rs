@@ -6,7 +6,7 @@ use weald_core::agent_rules::AgentInput;
 use weald_core::verdict::{Ruling, Verdict};
 
 use crate::Failure;
-use crate::app::{App, Ground};
+use crate::{Call, Ground};
 
 /// How a command ended.
 pub struct Ending {
@@ -20,12 +20,12 @@ pub struct Ending {
 
 /// Writes it down. An agent that did not report itself is reported by what its stream and its exit code say.
 pub fn write_down(
-    app: &App<'_>,
+    call: &Call<'_>,
     ground: &Ground,
     agent: &Agent,
     ending: Ending,
 ) -> Result<Agent, Failure> {
-    let (engine, trees) = (&ground.engine, ground.trees(app)?);
+    let (engine, trees) = (&ground.engine, ground.trees(call)?);
     let (code, signal) = (ending.code, ending.signal);
     if agent.report.is_none() {
         let report = FinalReport {
@@ -39,13 +39,13 @@ pub fn write_down(
         };
         // Somebody who took the task over speaks for it now; what this one left is kept all the same.
         if let Err(error) = engine.report_agent(agent.id, agent.token, report) {
-            app.warn(&error.to_string());
+            call.warn(&error.to_string());
         }
     }
     if let Some(tree) = &agent.tree {
         match Agents::new(&trees).changed_files(tree.as_str()) {
             Ok(files) => drop(engine.decide_agent(agent.id, AgentInput::Changed { files })?),
-            Err(error) => app.warn(&format!(
+            Err(error) => call.warn(&format!(
                 "could not determine what {} changed: {error}",
                 agent.id
             )),

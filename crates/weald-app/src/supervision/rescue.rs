@@ -8,16 +8,15 @@ use serde::{Deserialize, Serialize};
 use weald_core::agent::{Agent, Goal};
 use weald_core::id::TaskId;
 use weald_core::resuming::Diagnosis;
-use weald_sandbox::catch_interrupts;
 
 use super::{follow, launch, tell_placed};
-use crate::app::{App, Ground};
 use crate::screen::clean_line;
 use crate::{
     Against, AgentRequest, Agents, BranchExists, ChangedFile, CommitScope, Created, DiffStyle,
     Failure, LOG_FILE, Landings, NewTree, RemoveRequest, Resumption, SnapshotView, TreeError,
     TreeView, agent_folder, exit, open_own,
 };
+use crate::{Call, Ground};
 
 /// How much of the end of a log is looked at, and how many lines of it are shown.
 const TAIL: u64 = 8 * 1024;
@@ -57,14 +56,14 @@ impl Evidence {
 /// Starts an agent anew in a new worktree, once it is sure that one can begin; the old worktree goes to the trash. `request`
 /// is for the same driver and command as before, unless others were asked for.
 pub fn restart(
-    app: &App<'_>,
+    call: &Call<'_>,
     ground: &Ground,
     found: &Resumption,
     evidence: &Evidence,
     request: AgentRequest,
     detach: bool,
 ) -> Result<Agent, Failure> {
-    catch_interrupts();
+    call.cancel.catch();
     let request = AgentRequest {
         goal: match request.goal {
             Goal::Stay => Goal::Land,
@@ -73,28 +72,32 @@ pub fn restart(
         reopen: true,
         ..request
     };
-    Agents::new(&ground.trees(app)?).require_wanted(&found.task)?;
-    Agents::new(&ground.trees(app)?).require_driver(&request)?;
+    Agents::new(&ground.trees(call)?).require_wanted(&found.task)?;
+    Agents::new(&ground.trees(call)?).require_driver(&request)?;
     if let Ok(tree) = evidence.worktree() {
-        to_trash(app, ground, tree)?;
+        to_trash(call, ground, tree)?;
     }
     let new = NewTree {
         branch_exists: BranchExists::Recreate,
         ..NewTree::default()
     };
-    let placed = |agent: &Agent, created: &Created| tell_placed(app, agent, created);
-    let launched = launch(app, ground, Some(&found.task.id), &request, new, placed)?;
+    let placed = |agent: &Agent, created: &Created| tell_placed(call, agent, created);
+    let launched = launch(call, ground, Some(&found.task.id), &request, new, placed)?;
     match detach {
         true => Ok(ground.engine.agent(launched.id)?),
-        false => follow(app, ground, launched.id),
+        false => follow(call, ground, launched.id),
     }
 }
 
 /// Commits what is not committed, and says what came of it.
-pub fn commit_left(app: &App<'_>, ground: &Ground, evidence: &Evidence) -> Result<String, Failure> {
+pub fn commit_left(
+    call: &Call<'_>,
+    ground: &Ground,
+    evidence: &Evidence,
+) -> Result<String, Failure> {
     let name = evidence.worktree()?;
     let message = format!("Rescued work of task {}", evidence.task);
-    let trees = ground.trees(app)?;
+    let trees = ground.trees(call)?;
     let sent = Landings::new(&trees).commit_work(name, CommitScope::All, &message)?;
     let after = trees.look_after(Some(name), sent)?.tree;
     let before = evidence
@@ -112,8 +115,8 @@ pub fn commit_left(app: &App<'_>, ground: &Ground, evidence: &Evidence) -> Resul
 }
 
 /// Looks at everything, and saves what is not committed.
-pub fn gather(app: &App<'_>, ground: &Ground, found: &Resumption) -> Result<Evidence, Failure> {
-    let trees = ground.trees(app)?;
+pub fn gather(call: &Call<'_>, ground: &Ground, found: &Resumption) -> Result<Evidence, Failure> {
+    let trees = ground.trees(call)?;
     let (task, newest) = (&found.task, &found.newest);
     let of_agent = newest.as_ref().and_then(|agent| agent.tree.clone());
     let name = task.worktree.clone().or(of_agent);
@@ -179,15 +182,15 @@ fn last_lines(ground: &Ground, agent: &Agent) -> Vec<String> {
 
 /// Writes everything that changed since the base to a file; answers what was done.
 pub fn write_patch(
-    app: &App<'_>,
+    call: &Call<'_>,
     ground: &Ground,
     evidence: &Evidence,
     file: &Path,
 ) -> Result<String, Failure> {
-    let made = Landings::new(&ground.trees(app)?).work_patch(evidence.worktree()?)?;
+    let made = Landings::new(&ground.trees(call)?).work_patch(evidence.worktree()?)?;
     std::fs::write(file, &made.text).map_err(|error| Failure::file(file, &error))?;
     for path in &made.left_out {
-        app.warn(&format!("{} is too large for it", clean_line(path)));
+        call.warn(&format!("{} is too large for it", clean_line(path)));
     }
     let base = made.base.chars().take(12).collect::<String>();
     let file = file.display();
@@ -195,14 +198,14 @@ pub fn write_patch(
 }
 
 /// Moves the worktree to the trash; answers how to restore it.
-pub fn to_trash(app: &App<'_>, ground: &Ground, tree: &str) -> Result<String, Failure> {
+pub fn to_trash(call: &Call<'_>, ground: &Ground, tree: &str) -> Result<String, Failure> {
     let request = RemoveRequest {
         discard: true,
         reason: Some("rescued".to_owned()),
         ..RemoveRequest::default()
     };
-    let removed = ground.trees(app)?.remove(Some(tree), &request)?;
+    let removed = ground.trees(call)?.remove(Some(tree), &request)?;
     let told = format!("{tree} is in the trash: weald restore {}", removed.tree.id);
-    app.note(&told);
+    call.note(&told);
     Ok(told)
 }

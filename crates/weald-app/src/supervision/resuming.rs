@@ -7,7 +7,7 @@ use weald_core::task::TaskStatus;
 
 use super::AgentWish;
 use crate::screen::because;
-use crate::{AgentRequest, Agents, App, Failure, Ground, Resumption, exit};
+use crate::{AgentRequest, Agents, Call, Failure, Ground, Resumption, exit};
 
 /// A race that nobody decided is not continued by one more agent.
 pub fn refuse_undecided(ground: &Ground, found: &Resumption) -> Result<(), Failure> {
@@ -26,7 +26,7 @@ pub fn refuse_undecided(ground: &Ground, found: &Resumption) -> Result<(), Failu
 
 /// The agent that continues a task: as the last one where `how` says nothing else.
 pub fn continued(
-    app: &App<'_>,
+    call: &Call<'_>,
     ground: &Ground,
     found: &Resumption,
     how: &AgentWish,
@@ -36,7 +36,7 @@ pub fn continued(
         how.driver = found.newest.as_ref().map(|agent| agent.driver.clone());
     }
     let request = how.request(ground);
-    Ok(Agents::new(&ground.trees(app)?).continuing(found, request)?)
+    Ok(Agents::new(&ground.trees(call)?).continuing(found, request)?)
 }
 
 /// Whether an agent worked on the task, and a further one resumes where that one ended instead of being refused.
@@ -52,16 +52,16 @@ pub fn is_resumed(found: &Resumption) -> bool {
 }
 
 /// Says that a command which starts agents resumes instead.
-pub fn tell_again(app: &App<'_>, found: &Resumption) {
-    tell_last(app, found);
+pub fn tell_again(call: &Call<'_>, found: &Resumption) {
+    tell_last(call, found);
     let task = &found.task;
     let place = task.worktree.as_ref();
     let place = place.map_or(String::new(), |tree| format!(" in its worktree {tree}"));
-    app.note(&format!("Continuing{place}, like weald resume {}", task.id));
+    call.note(&format!("Continuing{place}, like weald resume {}", task.id));
 }
 
 /// Says how the last agent ended.
-pub fn tell_last(app: &App<'_>, found: &Resumption) {
+pub fn tell_last(call: &Call<'_>, found: &Resumption) {
     let task = &found.task.id;
     let text = match (found.diagnosis, &found.newest) {
         (_, None) => format!("no agent worked on task {task} yet"),
@@ -76,5 +76,5 @@ pub fn tell_last(app: &App<'_>, found: &Resumption) {
             because(format!("the last agent, {} ({word})", agent.id), why)
         }
     };
-    app.note(&text);
+    call.note(&text);
 }

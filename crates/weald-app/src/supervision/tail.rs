@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use weald_core::agent::AgentId;
 
+use crate::Ground;
 use crate::agents::drivers::{Driver, Observed, driver_for};
-use crate::app::Ground;
 use crate::screen::clean;
 use crate::{Failure, LOG_FILE, agent_folder, open_own};
 

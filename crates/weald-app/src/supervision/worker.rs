@@ -10,11 +10,10 @@ use weald_core::store::AgentFilter;
 use weald_core::task::TaskStatus;
 use weald_core::task_rules::TaskInput;
 use weald_core::{SignedDuration, Timestamp};
-use weald_sandbox::interrupted;
 
 use super::{AgentWish, follow_quietly, launch};
-use crate::app::{App, Ground};
 use crate::{AgentRequest, Agents, Failure, InboxQuery, NewTree, exit};
+use crate::{Call, Ground};
 
 /// After so many agents in a row that changed nothing a worker ends.
 const EMPTY_ENDS: u32 = 2;
@@ -58,14 +57,14 @@ pub type Report<'r> = dyn FnMut(&Ground, &Agent) -> Result<(), Failure> + 'r;
 impl Worker {
     /// Refuses what no task could be done with, before anybody is there to do one.
     pub fn new(
-        app: &App<'_>,
+        call: &Call<'_>,
         ground: &Ground,
         how: &AgentWish,
         max: Option<u64>,
         idle_timeout: Option<SignedDuration>,
     ) -> Result<Self, Failure> {
-        ground.warn_of_settings(app);
-        let trees = ground.trees(app)?;
+        ground.warn_of_settings(call);
+        let trees = ground.trees(call)?;
         Agents::new(&trees).require_sandbox()?;
         let name = match &how.name {
             Some(name) => name.clone(),
@@ -89,7 +88,7 @@ impl Worker {
     /// Works until there is nothing more to do, or until it is asked to end; answers the exit code.
     pub fn work(
         self,
-        app: &App<'_>,
+        call: &Call<'_>,
         ground: Ground,
         report: &mut Report<'_>,
     ) -> Result<u8, Failure> {
@@ -98,7 +97,7 @@ impl Worker {
             .register(&self.name, Some(std::process::id()))?;
         let since = ground.engine.now()?;
         let mut shift = Shift {
-            app,
+            call,
             report,
             ground,
             wanted: self,
@@ -110,14 +109,14 @@ impl Worker {
         let ended = shift.go_on().and_then(|()| shift.work());
         // Its tasks are given back by their supervisors; what is left is the name.
         let _ = shift.ground.engine.end(&shift.wanted.name);
-        app.tell(&shift.ground.engine);
+        call.tell(&shift.ground.engine);
         ended
     }
 }
 
 /// A worker at work.
 struct Shift<'c> {
-    app: &'c App<'c>,
+    call: &'c Call<'c>,
     report: &'c mut Report<'c>,
     ground: Ground,
     wanted: Worker,
@@ -138,11 +137,11 @@ impl Shift<'_> {
         })?;
         open.retain(|agent| agent.session == self.wanted.name);
         for agent in open {
-            self.app.note(&format!(
+            self.call.note(&format!(
                 "{} is still working on task {}, so that comes first",
                 agent.id, agent.task
             ));
-            let agent = follow_quietly(self.app, &self.ground, agent.id)?;
+            let agent = follow_quietly(self.call, &self.ground, agent.id)?;
             self.finished += 1;
             (self.report)(&self.ground, &agent)?;
         }
@@ -159,7 +158,7 @@ impl Shift<'_> {
             .unsigned_abs();
         let (mut idle_since, mut waits) = (Instant::now(), false);
         loop {
-            if let Some(signal) = interrupted() {
+            if let Some(signal) = self.call.cancel.asked() {
                 return Ok(128 + signal);
             }
             if self.is_shut_down()? || self.wanted.max.is_some_and(|max| self.finished >= max) {
@@ -172,13 +171,14 @@ impl Shift<'_> {
                     if agent.end.as_ref().map(|end| end.outcome) == Some(Outcome::Stopped)
                         && self.was_meant(&agent)?
                     {
-                        return Ok(interrupted().map_or(exit::DONE, |signal| 128 + signal));
+                        let asked = self.call.cancel.asked();
+                        return Ok(asked.map_or(exit::DONE, |signal| 128 + signal));
                     }
                 }
                 None if !waits => {
                     waits = true;
                     let note = format!("{}: waiting for work", self.wanted.name);
-                    self.app.note(&note);
+                    self.call.note(&note);
                 }
                 None if idle_since.elapsed() >= limit => return Ok(exit::DONE),
                 None => self.rest(poll.min(limit.saturating_sub(idle_since.elapsed())))?,
@@ -219,16 +219,16 @@ impl Shift<'_> {
                 && message.state == Some(RequestState::Approved)
                 && message.sent_at >= self.since
         });
-        Ok(obeyed || interrupted().is_some())
+        Ok(obeyed || self.call.cancel.asked().is_some())
     }
 
     /// Does the next task that is ready; `None` if there is none.
     fn next(&mut self) -> Result<Option<Agent>, Failure> {
         self.ground.engine.reap_agents()?;
         let before = self.newest();
-        let (app, ground) = (self.app, &self.ground);
+        let (call, ground) = (self.call, &self.ground);
         let launched = launch(
-            app,
+            call,
             ground,
             None,
             &self.wanted.request,
@@ -238,13 +238,13 @@ impl Shift<'_> {
                     "{}: started task {} ({} in {})",
                     self.wanted.name, agent.task, agent.id, created.tree.name
                 );
-                app.note(&begun);
+                call.note(&begun);
             },
         );
         let agent = match launched {
             Ok(launched) => {
                 self.refused = None;
-                follow_quietly(app, ground, launched.id)?
+                follow_quietly(call, ground, launched.id)?
             }
             Err(failure) if failure.code == ErrorCode::NothingReady => return Ok(None),
             Err(failure) if is_fatal(&failure.code) => return Err(failure),
@@ -285,7 +285,7 @@ impl Shift<'_> {
         self.ground
             .engine
             .move_task(Some(&self.wanted.name), &agent.task, block)?;
-        self.app.warn(&format!(
+        self.call.warn(&format!(
             "task {} is blocked: {}",
             agent.task, failure.message
         ));
@@ -307,7 +307,7 @@ impl Shift<'_> {
         let engine = &self.ground.engine;
         let deadline = Instant::now() + time;
         let mut seen = engine.last_seq()?;
-        while Instant::now() < deadline && interrupted().is_none() {
+        while Instant::now() < deadline && self.call.cancel.asked().is_none() {
             let slice =
                 Duration::from_millis(250).min(deadline.saturating_duration_since(Instant::now()));
             let now = engine.wait_for_events(seen, slice)?;

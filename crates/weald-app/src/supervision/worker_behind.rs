@@ -12,7 +12,7 @@ use weald_core::name::SessionName;
 use weald_core::store::AgentFilter;
 
 use super::{AgentWish, Worker};
-use crate::{App, Failure, Ground, exit, open_own};
+use crate::{Call, Failure, Ground, exit, open_own};
 
 /// How long a worker has to say that it is there, and then to begin with a task that is ready.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -34,7 +34,7 @@ pub struct BehindWorker {
 /// Starts a worker in a process of its own. When this returns without an error it is registered under its name, and works on
 /// a task if one was ready.
 pub fn start_behind(
-    app: &App<'_>,
+    call: &Call<'_>,
     ground: &Ground,
     worker: &Worker,
     how: &AgentWish,
@@ -43,7 +43,7 @@ pub fn start_behind(
     let log = log_of(ground, name)?;
     let file = opened(&log)?;
     let before = usize::try_from(file.metadata()?.len()).unwrap_or_default();
-    let mut child = spawn(app, ground, file, &words(worker, how))?;
+    let mut child = spawn(call, ground, file, &words(worker, how))?;
     let agent = begin(ground, name, &mut child, |ended| {
         said(&log, before, name, ended)
     })?;
@@ -73,14 +73,14 @@ fn log_of(ground: &Ground, name: &SessionName) -> Result<PathBuf, Failure> {
     Ok(folder.join(format!("{name}.log")))
 }
 
-fn spawn(app: &App<'_>, ground: &Ground, log: File, words: &[String]) -> Result<Child, Failure> {
+fn spawn(call: &Call<'_>, ground: &Ground, log: File, words: &[String]) -> Result<Child, Failure> {
     #[expect(
         clippy::disallowed_methods,
         reason = "weald itself, to go on as the worker"
     )]
-    let mut command = std::process::Command::new(app.helper()?);
+    let mut command = std::process::Command::new(call.helper()?);
     command
-        .args(app.settings())
+        .args(call.settings())
         .args(["--json", "worker"])
         .args(words)
         .current_dir(ground.place.root())

@@ -243,7 +243,9 @@ impl<'a> Desk<'a> {
     /// The reply to a question, for whoever asked it.
     fn answer_to(&self, id: MessageId) -> Result<Reply, Failure> {
         let not_found = || MessageError::NotFound { id };
-        let reply = self.engine.await_reply(id, Duration::ZERO)?;
+        let reply = self
+            .engine
+            .await_reply(id, Duration::ZERO, &self.trees.host.cancel)?;
         match reply.to == *self.own_session()? {
             true => Ok(Reply::new().with("messages", &[reply])),
             false => Err(not_found().into()),

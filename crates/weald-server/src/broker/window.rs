@@ -10,7 +10,7 @@ use weald_app::operations::landing::LandingView;
 use weald_app::progress::WordsAlone;
 use weald_app::window::{Window, Windows};
 use weald_app::{
-    App, Authority, Failure, Ground, LandRequest, LandWish, Landings, NotAllowed, OwnProgram,
+    Authority, Call, Failure, Ground, LandRequest, LandWish, Landings, NotAllowed, OwnProgram,
     RecordError, RunRequest, Trees,
 };
 use weald_core::agent::{FinalReport, Verification};
@@ -50,14 +50,14 @@ impl Window for Open {
 
     fn serve_while(
         &self,
-        app: &App<'_>,
+        call: &Call<'_>,
         ground: &Ground,
         trees: &Trees<'_>,
         authority: Authority,
         work: &mut dyn FnMut(),
     ) -> io::Result<()> {
         let lander = RunsLander {
-            app,
+            call,
             asked: Mutex::default(),
         };
         let source = ground.place.source();
@@ -80,7 +80,7 @@ struct Asked {
 
 /// Lands what a run asks for.
 struct RunsLander<'a> {
-    app: &'a App<'a>,
+    call: &'a Call<'a>,
     /// Held while a landing is queued, so that the end of the run comes before or after that, and never between.
     asked: Mutex<Asked>,
 }
@@ -90,9 +90,14 @@ impl Lander for RunsLander<'_> {
     fn land(&self, authority: &Authority, wish: &LandWish) -> Result<Reply, Failure> {
         let session = authority.session.as_ref().ok_or(NotAllowed::Nobody)?;
         // The terminal is the run's.
-        let words = WordsAlone(self.app.progress());
-        let app = self.app.for_agent(&words, session);
-        let ground = app.landing_ground()?;
+        let progress = &WordsAlone(self.call.progress);
+        let app = &self.call.for_agent(session);
+        let call = &Call {
+            app,
+            progress,
+            ..*self.call
+        };
+        let ground = call.landing_ground()?;
         let configured = ground.config().landing_strategy;
         if wish.strategy.is_some_and(|wish| wish != configured) {
             let configured = configured.as_str();
@@ -113,16 +118,16 @@ impl Lander for RunsLander<'_> {
             ..LandRequest::default()
         };
         let landings = match wish.dry_run {
-            true => Landings::new(&ground.trees(&app)?).dry_run(&request)?,
+            true => Landings::new(&ground.trees(call)?).dry_run(&request)?,
             false => {
-                let ids = self.queue(authority, &ground.trees(&app)?, &request)?;
+                let ids = self.queue(authority, &ground.trees(call)?, &request)?;
                 let mode = if wish.no_wait {
                     Mode::Queue
                 } else {
                     Mode::Work
                 };
-                let worked = work_landings(&app, ground, &ids, &request, mode)?;
-                self.app.tell(&worked.ground.engine);
+                let worked = work_landings(call, ground, &ids, &request, mode)?;
+                self.call.tell(&worked.ground.engine);
                 worked.landings
             }
         };
@@ -174,7 +179,7 @@ impl RunsLander<'_> {
         let (Some(agent), Some(token)) = (authority.agent, authority.token) else {
             return Ok(());
         };
-        let engine = self.app.ground()?.engine;
+        let engine = self.call.ground()?.engine;
         let report = FinalReport {
             success: true,
             report: words.to_owned(),

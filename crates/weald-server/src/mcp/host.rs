@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use weald_app::operations::{Caller, Done, Operation};
 use weald_app::progress::Progress;
-use weald_app::{App, Environment, Failure, tracker};
+use weald_app::{App, Call, Environment, Failure, tracker};
+use weald_sandbox::Cancel;
 
 /// Where operations are done, and with which settings.
 pub struct Host {
@@ -25,7 +26,7 @@ impl Progress for Silence {
 
 impl Host {
     /// As the command that serves.
-    pub fn of(app: &App<'_>) -> Self {
+    pub fn of(app: &App) -> Self {
         Self {
             environment: app.environment.clone(),
             directory: app.directory().clone(),
@@ -48,10 +49,15 @@ impl Host {
         let directory = self.directory.clone();
         let settings = self.settings.clone();
         let narration = || -> Box<dyn io::Write + Send> { Box::new(io::sink()) };
-        let app = App::new(&Silence, narration, environment, directory, settings);
-        let app = app.reading(O::READS);
-        let done = app.perform(request, caller, None);
-        tracker::at_end(&app);
+        let app = App::new(narration, environment, directory, settings).reading(O::READS);
+        let call = Call {
+            app: &app,
+            caller,
+            progress: &Silence,
+            cancel: &Cancel::by_caller(),
+        };
+        let done = call.perform(request, None);
+        tracker::at_end(&call);
         done.map(|output| Done::of::<O>(&output))
     }
 }

@@ -115,7 +115,7 @@ impl Trees<'_> {
         let out = stdout.map(|stream| pass_on(stream, (self.host.narration)(), budget));
         let err = stderr.map(|stream| pass_on(stream, (self.host.narration)(), budget));
         let limit = self.config.setup_timeout.unsigned_abs();
-        let ended = wait_or_interrupt(running, limit)?;
+        let ended = wait_or_interrupt(running, limit, &self.host.cancel)?;
         for thread in out.into_iter().chain(err) {
             // Nobody may be left to read it.
             let _ = thread.join();

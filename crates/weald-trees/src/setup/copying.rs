@@ -20,7 +20,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 use weald_core::setup::{names_its_place, relinked, renamed};
-use weald_sandbox::interrupted;
+use weald_sandbox::Cancel;
 
 use crate::delete;
 
@@ -60,6 +60,7 @@ pub(super) struct Copier<'a> {
     trees: Option<PathBuf>,
     /// What runs must not see.
     hidden: Vec<PathBuf>,
+    cancel: &'a Cancel,
 }
 
 /// What is in a folder of main.
@@ -77,6 +78,7 @@ impl<'a> Copier<'a> {
         place: &Path,
         to: &'a Path,
         hidden: Vec<PathBuf>,
+        cancel: &'a Cancel,
     ) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let beside = to.parent().unwrap_or(to);
@@ -91,6 +93,7 @@ impl<'a> Copier<'a> {
             from,
             to,
             hidden,
+            cancel,
         })
     }
 
@@ -393,7 +396,7 @@ impl<'a> Copier<'a> {
         }
         let is_sparse = found.blocks() * 512 < size;
         match is_sparse || size > AT_ONCE {
-            true => pour_parts(source, made),
+            true => pour_parts(source, made, self.cancel),
             false => io::copy(source, made).map(drop),
         }
     }
@@ -419,9 +422,9 @@ impl<'a> Copier<'a> {
     }
 }
 
-/// A large file part by part, so that a signal ends it. Holes stay holes: what takes little room in main takes as little in
+/// A large file part by part, so that `cancel` ends it. Holes stay holes: what takes little room in main takes as little in
 /// the worktree.
-fn pour_parts(source: &mut File, made: &mut File) -> io::Result<()> {
+fn pour_parts(source: &mut File, made: &mut File, cancel: &Cancel) -> io::Result<()> {
     let mut at = 0;
     loop {
         at = match seek(&*source, SeekFrom::Data(at)) {
@@ -437,7 +440,7 @@ fn pour_parts(source: &mut File, made: &mut File) -> io::Result<()> {
         let start = at;
         let end = seek(&*source, SeekFrom::Hole(start))?;
         while at < end {
-            if let Some(signal) = interrupted() {
+            if let Some(signal) = cancel.asked() {
                 let why = format!("stopped by signal {signal}");
                 return Err(io::Error::other(why));
             }

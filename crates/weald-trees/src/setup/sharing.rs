@@ -90,8 +90,8 @@ impl Trees<'_> {
         setup: &mut Setup,
     ) -> Result<(), TreeError> {
         let main = self.place.root();
-        let copier =
-            Copier::open(&main, place, &tree.path, self.hidden_from_runs()).map_err(at(place))?;
+        let (hidden, cancel) = (self.hidden_from_runs(), &self.host.cancel);
+        let copier = Copier::open(&main, place, &tree.path, hidden, cancel).map_err(at(place))?;
         if let Some(include) = include {
             setup.begins();
             self.include(&main, include, &copier, setup)?;

@@ -19,7 +19,7 @@ use crate::ui::{
 
 pub fn run(context: &Context<'_>) -> Result<u8, Failure> {
     let ground = context.ground()?;
-    let me = context.actor(&ground.engine, None)?;
+    let me = context.actor(&ground.engine)?;
     let board = ground.engine.board(&ground.place, me.as_ref())?;
     let now = context.now();
     context

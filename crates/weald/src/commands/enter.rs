@@ -169,9 +169,7 @@ impl Exit {
         // What goes to the trash has no lock any more.
         let locks = match exited.outcome {
             "removed" => Vec::new(),
-            _ => {
-                Upkeep::new(&trees).release_on_end(context.actor(&ground.engine, None)?.as_ref())?
-            }
+            _ => Upkeep::new(&trees).release_on_end(context.actor(&ground.engine)?.as_ref())?,
         };
         let locks: Vec<_> = locks
             .into_iter()

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use weald_app::operations::looking::ShowOwnRun;
 use weald_app::operations::{Broker, Caller, Operation, parsed};
-use weald_app::{App, Ask, Failure, TaskDetail};
+use weald_app::{Ask, Failure, TaskDetail};
 use weald_core::id::Token;
 use weald_core::name::SessionName;
 use weald_server::broker::{Client, Reply};
@@ -41,7 +41,7 @@ impl Context<'_> {
     ) -> Result<O::Output, Failure> {
         let inside = Inside::of(self);
         let broker = inside.as_ref().map(|inside| inside as &dyn Broker);
-        App::perform(self, request, caller, broker)
+        self.by(caller).perform(request, broker)
     }
 }
 

@@ -45,7 +45,7 @@ impl Operate {
             .map_err(|error| Failure::bad_request(&self.name, &error))?;
         let inside = Inside::of(context);
         let broker = inside.as_ref().map(|inside| inside as &dyn Broker);
-        let done = perform(wanted.request, context, &wanted.caller, broker)?;
+        let done = perform(wanted.request, &context.by(&wanted.caller), broker)?;
         let mut out = context.ui.json_out();
         writeln!(out, "{}", Fields::of(&done.answer).finish())?;
         out.flush()?;

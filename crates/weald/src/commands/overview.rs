@@ -7,7 +7,6 @@ use std::time::Duration;
 use weald_app::{Dirty, Failure, Freshness, Ground, Overview, TreeOverview, Upkeep, exit};
 use weald_core::Timestamp;
 use weald_core::store::Store;
-use weald_sandbox::{catch_interrupts, interrupted};
 
 use super::agent;
 use super::list::nothing;
@@ -101,7 +100,7 @@ fn disk(one: &TreeOverview) -> String {
 /// The same again and again: a screen that is drawn anew, or one line a change. Trees are looked into once; later it
 /// tells what is known.
 pub fn watch(context: &Context<'_>, ground: &Ground) -> Result<u8, Failure> {
-    catch_interrupts();
+    context.cancel.catch();
     let trees = ground.trees(context)?;
     let draws = io::stdout().is_terminal() && !context.ui.is_json();
     let mut found = Upkeep::new(&trees).overview(Freshness::Now)?;
@@ -135,7 +134,7 @@ fn rest(context: &Context<'_>, ground: &Ground) -> Result<bool, Failure> {
     let before = store.read()?.last_seq()?;
     let mut left = EVERY;
     loop {
-        if interrupted().is_some() || context.ui.nobody_reads() {
+        if context.cancel.asked().is_some() || context.ui.nobody_reads() {
             return Ok(true);
         }
         if left.is_zero() || store.wait(before, TURN.min(left))? != before {

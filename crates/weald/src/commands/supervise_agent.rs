@@ -8,7 +8,6 @@ use rustix::process::setsid;
 use weald_app::Failure;
 use weald_app::supervision::live;
 use weald_core::agent::AgentId;
-use weald_sandbox::catch_interrupts;
 use weald_server::broker::Brokers;
 
 use crate::context::Context;
@@ -24,7 +23,7 @@ impl SuperviseAgent {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         // Out of the terminal's session: closing it changes nothing here. Whoever leads one already is out of it.
         let _ = setsid();
-        catch_interrupts();
+        context.cancel.catch();
         context.news.go_behind();
         live(context, self.id, &Brokers)
     }

@@ -12,7 +12,6 @@ use weald_app::{Failure, Ground, Landings, supervision};
 use weald_core::SignedDuration;
 use weald_core::agent::Agent;
 use weald_core::name::SessionName;
-use weald_sandbox::catch_interrupts;
 
 use super::land;
 use super::work::How;
@@ -63,7 +62,7 @@ impl Worker {
             // Out of the terminal's session: closing it changes nothing here.
             let _ = setsid();
         }
-        catch_interrupts();
+        context.cancel.catch();
         let ground = context.ground()?;
         let worker = supervision::Worker::new(context, &ground, &how, max, idle_timeout)?;
         let name = worker.name.clone();

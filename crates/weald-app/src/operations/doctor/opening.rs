@@ -8,7 +8,7 @@ use weald_git::DiscoverError;
 use weald_store::{DATABASE_FILE, SqliteStore};
 
 use crate::{
-    App, Code, ConfigFileError, Failure, Finding, Ground, LoadedConfig, Place, PlaceError,
+    Call, Code, ConfigFileError, Failure, Finding, Ground, LoadedConfig, Place, PlaceError,
     Standing, SystemClock, load_config,
 };
 
@@ -34,10 +34,10 @@ pub(super) struct Patient {
 }
 
 impl Patient {
-    pub(super) fn find(app: &App<'_>) -> Result<Self, Failure> {
-        let (place, mut findings) = place(app)?;
+    pub(super) fn find(call: &Call<'_>) -> Result<Self, Failure> {
+        let (place, mut findings) = place(call)?;
         let is_safe = place.has_own_folders();
-        let loaded = match load_config(&place, &app.sources()) {
+        let loaded = match load_config(&place, &call.sources()) {
             Ok(loaded) => {
                 findings.extend(loaded.unreadable.as_ref().map(|why| {
                     let would = "fix it, then land the fix";
@@ -53,7 +53,7 @@ impl Patient {
         let mut is_understood = loaded.is_some();
         let loaded = loaded.unwrap_or_else(LoadedConfig::defaults);
         let min_free = loaded.config.doctor_min_free.unwrap_or(0);
-        let copy = is_safe.then(|| copy(app, &place)).flatten();
+        let copy = is_safe.then(|| copy(call, &place)).flatten();
         // What the records of a copy name is another repository's: nothing of it is looked at or repaired.
         let is_safe = is_safe && copy.is_none();
         findings.extend(copy);
@@ -64,7 +64,7 @@ impl Patient {
         let before = findings.len();
         findings.extend(store.as_ref().and_then(damage));
         is_understood &= before == findings.len();
-        let opened = store.map(|store| App::ground_of(place.clone(), loaded, store));
+        let opened = store.map(|store| Ground::of_store(place.clone(), loaded, store));
         let ground = match opened {
             Some(Err(error)) => {
                 let code = match error {
@@ -89,9 +89,9 @@ impl Patient {
 }
 
 /// Whether the repository is a copy of another one.
-fn copy(app: &App<'_>, place: &Place) -> Option<Finding> {
+fn copy(call: &Call<'_>, place: &Place) -> Option<Finding> {
     let is_used = place.private().join(DATABASE_FILE).exists();
-    let standing = is_used.then(|| place.standing(app.environment.state().as_deref()));
+    let standing = is_used.then(|| place.standing(call.environment.state().as_deref()));
     let Some(Standing::Copy(copy)) = standing else {
         return None;
     };
@@ -100,12 +100,12 @@ fn copy(app: &App<'_>, place: &Place) -> Option<Finding> {
 }
 
 /// The repository, even if git would not take it for one.
-fn place(app: &App<'_>) -> Result<(Place, Vec<Finding>), Failure> {
-    if app.is_confined() {
-        return Ok((app.place()?, Vec::new()));
+fn place(call: &Call<'_>) -> Result<(Place, Vec<Finding>), Failure> {
+    if call.is_confined() {
+        return Ok((call.place()?, Vec::new()));
     }
-    let (home, state) = (app.environment.home(), app.environment.state());
-    let error = match Place::find(app.directory(), home.as_deref(), state.as_deref()) {
+    let (home, state) = (call.environment.home(), call.environment.state());
+    let error = match Place::find(call.directory(), home.as_deref(), state.as_deref()) {
         Ok(place) => return Ok((place, Vec::new())),
         Err(error) => error,
     };
@@ -115,7 +115,7 @@ fn place(app: &App<'_>) -> Result<(Place, Vec<Finding>), Failure> {
         )
         | PlaceError::ForeignState { .. }
         | PlaceError::LostTree { .. } => None,
-        _ => Place::find_broken(app.directory()),
+        _ => Place::find_broken(call.directory()),
     };
     match (broken, &error) {
         (Some(place), PlaceError::LinkedState { .. }) => {

@@ -8,7 +8,6 @@ use weald_app::operations::orders::send;
 use weald_app::operations::works::Worked;
 use weald_app::{Failure, exit};
 use weald_core::message::Urgency;
-use weald_sandbox::{catch_interrupts, interrupted};
 
 use super::{POLL, Which};
 use crate::cli::SessionArg;
@@ -36,7 +35,7 @@ pub struct Attach {
 
 impl Attach {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        catch_interrupts();
+        context.cancel.catch();
         let ground = context.ground()?;
         let id = self.which.find(&ground)?.id;
         let typed = typed_lines();
@@ -53,14 +52,14 @@ impl Attach {
                     .show(&worked, |out| work_told::tell(out, &worked))?;
                 return Ok(worked.exit_code());
             }
-            if interrupted().is_some() {
+            if context.cancel.asked().is_some() {
                 context.note(&format!(
                     "{id} keeps running; reattach with: weald agent attach {id}, stop it with: weald agent stop {id}"
                 ));
                 return Ok(exit::DONE);
             }
             for line in typed.try_iter().filter(|line| !line.trim().is_empty()) {
-                let from = context.session(&ground.engine, self.session.session.as_ref())?;
+                let from = context.by(&self.session.caller()).session(&ground.engine)?;
                 let sent = send(&ground, &agent, from, Urgency::Steer, line)?;
                 context.note(&format!("message {} for {id}", sent.id));
             }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use weald_app::{
-    Failure, Place, claude_session, codex_session, exit, load_config, load_own_config,
+    App, Failure, Place, claude_session, codex_session, exit, load_config, load_own_config,
 };
 use weald_core::claude::HookInput;
 use weald_core::config::OnError;
@@ -95,7 +95,9 @@ pub(super) fn perform(
     let mut here = None;
     let done = input.and_then(|input| {
         here = input.cwd.clone();
-        act(event, &Moment::new(context, &ui, input, client))
+        let app = app_of(context, &input, client);
+        let context = Context::new(&app, &ui);
+        act(event, &Moment { context, input })
     });
     done.or_else(|failure| {
         ui.failure(&failure);
@@ -114,21 +116,19 @@ pub struct Moment<'a> {
     pub input: HookInput,
 }
 
-impl<'a> Moment<'a> {
-    fn new(context: &Context<'_>, ui: &'a Ui, input: HookInput, client: Client) -> Self {
-        let directory = input.cwd.clone().filter(|cwd| cwd.is_dir());
-        let directory = directory.or_else(|| project(context));
-        let directory = directory.unwrap_or_else(|| context.directory().clone());
-        let session = input
-            .session_id
-            .as_deref()
-            .and_then(|id| client.session(id));
-        Self {
-            context: context.for_hook(ui, directory, Vec::new(), session),
-            input,
-        }
-    }
+/// Where the conversation is, and in its name.
+fn app_of(context: &Context<'_>, input: &HookInput, client: Client) -> App {
+    let directory = input.cwd.clone().filter(|cwd| cwd.is_dir());
+    let directory = directory.or_else(|| project(context));
+    let directory = directory.unwrap_or_else(|| context.directory().clone());
+    let session = input
+        .session_id
+        .as_deref()
+        .and_then(|id| client.session(id));
+    context.for_hook(directory, Vec::new(), session)
+}
 
+impl Moment<'_> {
     /// Where the conversation began.
     pub fn project(&self) -> Option<PathBuf> {
         project(&self.context)

@@ -8,8 +8,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use weald_app::{
-    BranchExists, Failure, NewTree, Place, RemoveRequest, TreeError, Wishes, claude_session, exit,
-    worktree_settings,
+    App, BranchExists, Failure, NewTree, Place, RemoveRequest, TreeError, Wishes, claude_session,
+    exit, worktree_settings,
 };
 use weald_core::claude::BaseRef;
 use weald_core::name::{MAX_NAME, TreeName};
@@ -26,7 +26,8 @@ pub fn create(hook: &Moment<'_>) -> Result<u8, Failure> {
     for part in name.split('/') {
         TreeName::with_limit(part, MAX_NAME).map_err(|error| Failure::tree_name(&error))?;
     }
-    let context = &with_keys(hook, start(hook), Vec::new());
+    let app = with_keys(hook, start(hook), Vec::new());
+    let context = &Context::new(&app, hook.context.ui);
     let place = context.place()?;
     let (settings, problems) = worktree_settings(hook.own_folder().as_deref(), &place);
     for problem in problems {
@@ -40,7 +41,8 @@ pub fn create(hook: &Moment<'_>) -> Result<u8, Failure> {
         None => None,
     };
     keys.extend(base.map(|base| ("tree.base".to_owned(), base.to_owned())));
-    let context = with_keys(hook, context.directory().clone(), keys);
+    let app = with_keys(hook, context.directory().clone(), keys);
+    let context = Context::new(&app, hook.context.ui);
     let ground = context.ground()?;
     ground.warn_of_settings(&context);
     let trees = ground.trees(&context)?.wishing(wishes);
@@ -88,15 +90,10 @@ fn start(hook: &Moment<'_>) -> PathBuf {
     }
 }
 
-/// The conversation's own context, elsewhere and with further settings.
-fn with_keys<'a>(
-    hook: &Moment<'a>,
-    directory: PathBuf,
-    keys: Vec<(String, String)>,
-) -> Context<'a> {
+/// Where the conversation is, elsewhere and with further settings.
+fn with_keys(hook: &Moment<'_>, directory: PathBuf, keys: Vec<(String, String)>) -> App {
     let session = hook.input.session_id.as_deref().and_then(claude_session);
-    hook.context
-        .for_hook(hook.context.ui, directory, keys, session)
+    hook.context.for_hook(directory, keys, session)
 }
 
 /// The tree at this path goes to the trash, unless it holds what nobody else has: then it is kept, and that is no error.

@@ -61,7 +61,7 @@ impl Import {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let ground = context.ground()?;
         let engine = &ground.engine;
-        let actor = context.actor(engine, self.session.session.as_ref())?;
+        let actor = context.by(&self.session.caller()).actor(engine)?;
         let parsed = self.parse(context, &ground)?;
         let bad_lines = match self.strict {
             true => BadLines::Refuse,

@@ -3,16 +3,10 @@
 use crate::{CopyOf, Place, Standing};
 use weald_core::store::StoreError;
 
-use super::App;
+use crate::Call;
 use crate::Failure;
 
-impl App<'_> {
-    /// The same for a command that only reads.
-    pub fn reading(mut self, only_reads: bool) -> Self {
-        self.only_reads = only_reads;
-        self
-    }
-
+impl Call<'_> {
     /// Refuses a copy of a repository: its records name worktrees that are the original's.
     pub(crate) fn require_original(&self, place: &Place) -> Result<(), Failure> {
         match place.standing(self.environment.state().as_deref()) {

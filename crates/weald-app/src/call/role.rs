@@ -4,13 +4,13 @@ use crate::{Place, SystemProcesses, agent_above, agent_around};
 use weald_core::role::Role;
 use weald_store::DATABASE_FILE;
 
-use super::App;
+use crate::Call;
 use crate::Failure;
 
 /// The variable by which a command knows that a tool of MCP asks, and for whom.
 pub const MCP_MARK: &str = "WEALD_MCP";
 
-impl App<'_> {
+impl Call<'_> {
     /// The part that the caller plays: what `weald mcp` was started for; what is no tool's may do what the rules allow.
     pub fn role(&self) -> Role {
         match self.environment.get(MCP_MARK).as_deref() {

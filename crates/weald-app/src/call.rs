@@ -1,0 +1,143 @@
+//! One call of an operation: who makes it, who hears of it meanwhile, and what ends it early.
+
+mod role;
+
+use std::ops::Deref;
+
+use weald_core::id::{TaskId, Token};
+use weald_core::name::SessionName;
+use weald_sandbox::Cancel;
+
+use crate::operations::Caller;
+use crate::progress::{Progress, Stage};
+use crate::{App, Engine, Failure, Identity, IdentitySource, identify};
+
+pub use self::role::MCP_MARK;
+
+/// What an operation is run with.
+#[derive(Clone, Copy)]
+pub struct Call<'a> {
+    pub app: &'a App,
+    pub caller: &'a Caller,
+    pub progress: &'a dyn Progress,
+    /// An operation that waits or takes long looks at it, and puts things in order before it ends.
+    pub cancel: &'a Cancel,
+}
+
+impl Deref for Call<'_> {
+    type Target = App;
+
+    fn deref(&self) -> &App {
+        self.app
+    }
+}
+
+impl<'a> Call<'a> {
+    /// By the user of this process, whom signals end.
+    pub fn of_process(app: &'a App, progress: &'a dyn Progress) -> Self {
+        static CALLER: Caller = Caller {
+            session: None,
+            token: None,
+        };
+        static CANCEL: Cancel = Cancel::BY_SIGNAL;
+        Self {
+            app,
+            caller: &CALLER,
+            progress,
+            cancel: &CANCEL,
+        }
+    }
+}
+
+impl Call<'_> {
+    /// Reports something in addition to the answer.
+    pub fn note(&self, text: &str) {
+        self.progress.note(text);
+    }
+
+    /// Says something that the caller may not expect.
+    pub fn warn(&self, text: &str) {
+        self.progress.warn(text);
+    }
+
+    /// Says that something begins.
+    pub fn begins(&self, text: &str) {
+        self.progress.begins(text);
+    }
+
+    /// Shows what takes its time until the answer is dropped.
+    pub fn stage(&self, what: &'static str) -> Stage {
+        self.progress.stage(what)
+    }
+
+    /// The session of the caller. An anonymous caller gets a warning that says how to set a name.
+    pub fn session(&self, engine: &Engine) -> Result<SessionName, Failure> {
+        self.session_named(engine, None)
+    }
+
+    /// The same for a request that may name another one.
+    pub fn session_named(
+        &self,
+        engine: &Engine,
+        name: Option<&SessionName>,
+    ) -> Result<SessionName, Failure> {
+        let identity = self.identity(engine, name)?;
+        if identity.source == IdentitySource::Anonymous {
+            let name = &identity.name;
+            self.warn(&format!(
+                "no session name given, so this acts as {name}; set WEALD_SESSION to choose one"
+            ));
+        }
+        Ok(identity.name)
+    }
+
+    /// Who calls, by any name; nothing is said about it.
+    pub fn quiet_session(&self, engine: &Engine) -> Result<SessionName, Failure> {
+        Ok(self.identity(engine, None)?.name)
+    }
+
+    /// Who calls, for the log: nobody rather than an invented name.
+    pub fn actor(&self, engine: &Engine) -> Result<Option<SessionName>, Failure> {
+        let identity = self.identity(engine, None)?;
+        Ok(Some(identity.name).filter(|_| identity.source != IdentitySource::Anonymous))
+    }
+
+    /// Who calls, and how that was found out.
+    pub fn identity(
+        &self,
+        engine: &Engine,
+        name: Option<&SessionName>,
+    ) -> Result<Identity, Failure> {
+        let said = name.or(self.caller.session.as_ref());
+        let said = said.or(self.agent.as_ref());
+        Ok(identify(engine, said, |name| self.environment.get(name))?)
+    }
+
+    /// The same for a command, which is skipped then; a note says so.
+    pub(crate) fn switched_off(&self, command: &str, own: &str, list: &[String]) -> Option<String> {
+        let variable = self.kill_switch(own, list)?;
+        let note = format!("${variable} switches {command} off; nothing was changed");
+        self.note(&note);
+        Some(variable)
+    }
+
+    /// Reports the engine's notices as warnings.
+    pub fn tell(&self, engine: &Engine) {
+        for notice in engine.take_notices() {
+            self.warn(&notice);
+        }
+    }
+
+    /// The token of a task: the caller's, or from the variables a worker sees, if they speak of this task.
+    pub fn token(&self, id: &TaskId) -> Option<Token> {
+        let ours = || {
+            let task: TaskId = self.environment.get("WEALD_TASK")?.parse().ok()?;
+            self.environment
+                .get("WEALD_TOKEN")?
+                .parse()
+                .ok()
+                .filter(|_| task == *id)
+        };
+        self.caller.token.or_else(ours)
+    }
+}
