@@ -178,6 +178,36 @@ fn a_newer_database_is_refused_and_left_alone() {
     assert!(error.to_string().contains("schema 99"), "{error}");
 }
 
+/// A server may run for days while another binary migrates the database.
+#[test]
+fn a_database_that_a_newer_weald_migrated_meanwhile_is_refused_and_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(directory.path(), FakeClock::new()).unwrap();
+    step(&store, 1);
+    let snapshot = store.read().unwrap();
+    let before = snapshot.last_seq().unwrap();
+    let raw = rusqlite::Connection::open(directory.path().join("weald.db")).unwrap();
+    raw.execute("INSERT INTO schema_versions VALUES (99, 'later')", [])
+        .unwrap();
+    // What was begun before still sees the tables as they were.
+    assert_eq!(snapshot.last_seq().unwrap(), before);
+    drop(snapshot);
+    for durability in [Durability::Process, Durability::Power] {
+        let error = store.write(durability).err().expect("refused");
+        assert!(error.to_string().contains("schema 99"), "{error}");
+    }
+    let error = store.read().err().expect("refused");
+    assert!(error.to_string().contains("schema 99"), "{error}");
+    let written: u64 = raw
+        .query_row("SELECT max(seq) FROM events", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(written, before.0);
+    // The refused writer kept no turn and left no transaction open.
+    raw.execute("DELETE FROM schema_versions WHERE version = 99", [])
+        .unwrap();
+    drop(store.write(Durability::Process).unwrap());
+}
+
 #[test]
 fn the_database_has_the_promised_settings() {
     let directory = tempfile::tempdir().unwrap();

@@ -30,9 +30,15 @@ pub fn version(connection: &Connection) -> Result<u32> {
     if known.is_none() {
         return Ok(0);
     }
+    known_version(connection)
+}
+
+/// The same where tables are known to be there.
+pub fn known_version(connection: &Connection) -> Result<u32> {
     let newest = "SELECT coalesce(max(version), 0) FROM schema_versions";
     let found = connection
-        .query_row(newest, [], |row| row.get(0))
+        .prepare_cached(newest)
+        .and_then(|mut newest| newest.query_row([], |row| row.get(0)))
         .map_err(backend)?;
     match found > NEWEST {
         true => Err(StoreError::NewerSchema {

@@ -22,7 +22,7 @@ use weald_core::task::Task;
 use weald_core::tree::Tree;
 
 use super::turn::TurnGuard;
-use super::{backend, rows};
+use super::{backend, rows, schema};
 use crate::out_of_order;
 
 /// What makes a pending task ready; word for word the condition of the index.
@@ -45,13 +45,14 @@ impl<'a> Transaction<'a> {
     pub fn begin_read(connection: MutexGuard<'a, Connection>, now: Timestamp) -> Result<Self> {
         connection.execute_batch("BEGIN").map_err(backend)?;
         let durability = Durability::Process;
-        Ok(Self {
+        let transaction = Self {
             connection,
             now,
             durability,
             finished: false,
             _turn: None,
-        })
+        };
+        transaction.with_known_schema()
     }
 
     pub fn begin_write(
@@ -68,13 +69,20 @@ impl<'a> Transaction<'a> {
         connection
             .execute_batch("BEGIN IMMEDIATE")
             .map_err(backend)?;
-        Ok(Self {
+        let transaction = Self {
             connection,
             now,
             durability,
             finished: false,
             _turn: Some(turn),
-        })
+        };
+        transaction.with_known_schema()
+    }
+
+    /// A newer weald may have changed the tables since this process opened them.
+    fn with_known_schema(self) -> Result<Self> {
+        schema::known_version(&self.connection)?;
+        Ok(self)
     }
 }
 
