@@ -32,7 +32,7 @@ use super::LandError;
 use crate::Landings;
 use weald_control::files;
 use weald_trees::at;
-use weald_trees::fresh::side_by_side;
+use weald_trees::side_by_side::side_by_side;
 
 pub use telling::Told;
 

@@ -14,8 +14,9 @@ use weald_core::tree::{Base, Tree, TreeStatus};
 use weald_core::tree_rules;
 use weald_git::{Commit, Door, Git, Reference, Registration};
 
-use super::building::identity_of;
-use super::visit::leads_to;
+use super::error::AdoptError;
+use super::site::identity_of;
+use super::site::leads_to;
 use super::{TreeError, Trees, at, require_task_record};
 use weald_control::marker::TreeNote;
 use weald_control::steps::step;
@@ -46,39 +47,6 @@ pub struct ForeignTree {
     pub exists: bool,
     /// How to adopt it.
     pub adopt: String,
-}
-
-/// Why a worktree was not adopted.
-#[derive(Debug, thiserror::Error)]
-pub enum AdoptError {
-    /// It is none of this repository's.
-    #[error("{} is not a worktree of this repository", .path.display())]
-    NoWorktree { path: PathBuf },
-    /// It is the main checkout.
-    #[error("{} is the main checkout, not a linked worktree", .path.display())]
-    Main { path: PathBuf },
-    /// git knows it, but it is not there.
-    #[error("{} is gone; git only has a record of it", .path.display())]
-    Gone { path: PathBuf },
-    /// Its two ends don't fit.
-    #[error("{} does not match its registration: {why}", .path.display())]
-    Broken { path: PathBuf, why: String },
-    /// It is on no branch.
-    #[error("{} is on no branch (detached HEAD)", .path.display())]
-    Detached { path: PathBuf },
-    /// Its branch has no commit.
-    #[error("branch {branch} of {} has no commit yet", .path.display())]
-    Unborn { path: PathBuf, branch: String },
-    /// It has the target itself checked out.
-    #[error("{} has {branch} checked out, the branch that work lands on", .path.display())]
-    OnTarget { path: PathBuf, branch: String },
-    /// It shares nothing with the target.
-    #[error("branch {branch} has no commit in common with {target}")]
-    Unrelated {
-        branch: String,
-        /// What it would land on.
-        target: String,
-    },
 }
 
 impl Trees<'_> {

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -10,16 +9,16 @@ use std::time::Duration;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use weald_core::tree::{DirectoryIdentity, Tree, TreeKind};
 use weald_git::{
-    Door, Expected, NewRegistration, RefChange, Reference, born, create_branch, device, transfer,
-    update_refs,
+    Door, Expected, NewRegistration, RefChange, Reference, create_branch, transfer, update_refs,
 };
 
+use super::error::Holder;
+use super::locking::locked_text;
 use super::planning::Plan;
 use super::pool::Population;
 use super::privacy::close_to_others;
 use super::setup::Setup;
-use super::startable::Holder;
-use super::visit::{leads_to, pointer_text};
+use super::site::{identity_of, leads_to, pointer_text};
 use super::{TreeError, Trees, at, delete};
 use weald_control::excludes;
 use weald_control::marker::{self, TreeNote};
@@ -356,28 +355,9 @@ impl Trees<'_> {
     }
 }
 
-/// What `git worktree list` shows as the reason.
-pub fn locked_text(tree: &Tree) -> Option<String> {
-    match (&tree.locked, tree.kind) {
-        (Some(lock), _) => Some(format!("{}: {}", lock.owner, lock.reason)),
-        (None, TreeKind::Sealed) => Some(super::keep::SEALED.to_owned()),
-        (None, TreeKind::Linked) => None,
-    }
-}
-
 /// Where a tree is built: beside its place, so that the rename is one step.
 pub fn building(tree: &Tree) -> PathBuf {
     tree.path.with_file_name(format!(".weald-new-{}", tree.id))
-}
-
-/// A directory, to know it again.
-pub fn identity_of(path: &Path) -> Result<DirectoryIdentity, TreeError> {
-    let found = path.symlink_metadata().map_err(at(path))?;
-    Ok(DirectoryIdentity {
-        device: device(path, &found),
-        inode: found.ino(),
-        born: born(&found),
-    })
 }
 
 /// What can't be made again is on disk afterwards.

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use weald_core::binding::{self, BindStart};
 use weald_core::config::LockWhen;
-use weald_core::id::TaskId;
 use weald_core::name::TreeName;
 use weald_core::store::Durability;
 use weald_core::task::Task;
@@ -14,84 +13,11 @@ use weald_core::tree_rules::{self, TreeInput};
 use weald_git::Reference;
 
 use super::half_made::Mended;
+use super::locking::task_lock;
+use super::new_tree::{Created, NewTree, Outcome};
 use super::planning::Plan;
-use super::pool::Population;
-use super::{SetupReport, TreeError, Trees, called, decided, require_task_record};
+use super::{TreeError, Trees, called, decided, require_task_record};
 use weald_control::steps::step;
-
-/// What happens when the branch exists already.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum BranchExists {
-    /// The tree is not made.
-    #[default]
-    Error,
-    /// The tree starts from it.
-    Reuse,
-    /// The branch is made anew; what it held is kept in the vault.
-    Recreate,
-}
-
-/// A tree to be made.
-#[derive(Debug, Clone, Default)]
-pub struct NewTree {
-    /// What to call it; without one, the task says.
-    pub name: Option<String>,
-    /// Whose tree it is.
-    pub task: Option<TaskId>,
-    /// What it starts from.
-    pub base: Option<String>,
-    /// What it lands on.
-    pub target: Option<String>,
-    pub kind: TreeKind,
-    /// When the branch exists.
-    pub branch_exists: BranchExists,
-    /// The tree whose branch a short-lived one lands on.
-    pub scratch_for: Option<String>,
-    /// Check out anew, whatever the pool has.
-    pub no_pool: bool,
-    /// The task that it is an entry of a race for: called after it, not bound to it.
-    pub entry_of: Option<TaskId>,
-}
-
-/// How a tree came about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    Created,
-    Reused,
-    /// Its directory was gone and was made again.
-    Recreated,
-    /// The caller is in a tree already.
-    Skipped,
-}
-
-/// A tree, and what a person should know about how it came about.
-#[derive(Debug, Clone)]
-pub struct Created {
-    pub tree: Tree,
-    pub outcome: Outcome,
-    /// Where the files of a new one come from.
-    pub population: Option<Population>,
-    /// Whether a new one starts from a branch that was there.
-    pub branch_reused: bool,
-    /// What may be unexpected.
-    pub notes: Vec<String>,
-    /// What its set-up did, if there was anything to do.
-    pub setup: Option<SetupReport>,
-}
-
-/// Why a profile locks the worktree of a task.
-pub(crate) fn task_lock(task: &TaskId) -> String {
-    format!("task {task}")
-}
-
-/// Whether a tree is locked for its task, and by nobody else.
-pub fn has_task_lock(tree: &Tree) -> bool {
-    let own = tree.task.as_ref().map(task_lock);
-    let lock = tree.locked.as_ref().map(|lock| &lock.reason);
-    own.is_some() && lock == own.as_ref()
-}
 
 /// Whether a creation that was cut short is the one that is asked for now.
 fn is_as_asked(new: &NewTree, tree: &Tree) -> bool {

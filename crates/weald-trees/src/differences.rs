@@ -1,8 +1,6 @@
 //! `weald diff`: what changed in a tree.
 
-use serde::{Deserialize, Serialize};
-
-use super::inside::{ChangedFile, DiffStyle, DiffWork};
+use super::inside::{Diff, DiffStyle, DiffWork};
 use super::{TreeError, Trees};
 
 /// How much text a diff may have.
@@ -16,16 +14,6 @@ pub enum Against {
     Base,
     /// Where the tree left the target as it is now.
     Target,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Diff {
-    /// Files, for a list.
-    pub files: Vec<ChangedFile>,
-    /// Text, for the other styles.
-    pub text: Option<String>,
-    /// Whether something was left out.
-    pub truncated: bool,
 }
 
 impl Trees<'_> {

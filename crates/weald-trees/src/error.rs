@@ -16,8 +16,7 @@ use weald_core::tree_rules::TreeRefusal;
 use weald_git::{GitError, VaultError};
 use weald_sandbox::SandboxError;
 
-use super::startable::Holder;
-use super::{AdoptError, SetupReport};
+use super::setup_report::SetupReport;
 use weald_control::tasks::TaskError;
 
 /// Why something did not happen to a tree.
@@ -269,6 +268,63 @@ pub enum TreeError {
         /// What can't be done.
         what: String,
     },
+}
+
+/// Why a worktree was not adopted.
+#[derive(Debug, thiserror::Error)]
+pub enum AdoptError {
+    /// It is none of this repository's.
+    #[error("{} is not a worktree of this repository", .path.display())]
+    NoWorktree { path: PathBuf },
+    /// It is the main checkout.
+    #[error("{} is the main checkout, not a linked worktree", .path.display())]
+    Main { path: PathBuf },
+    /// git knows it, but it is not there.
+    #[error("{} is gone; git only has a record of it", .path.display())]
+    Gone { path: PathBuf },
+    /// Its two ends don't fit.
+    #[error("{} does not match its registration: {why}", .path.display())]
+    Broken { path: PathBuf, why: String },
+    /// It is on no branch.
+    #[error("{} is on no branch (detached HEAD)", .path.display())]
+    Detached { path: PathBuf },
+    /// Its branch has no commit.
+    #[error("branch {branch} of {} has no commit yet", .path.display())]
+    Unborn { path: PathBuf, branch: String },
+    /// It has the target itself checked out.
+    #[error("{} has {branch} checked out, the branch that work lands on", .path.display())]
+    OnTarget { path: PathBuf, branch: String },
+    /// It shares nothing with the target.
+    #[error("branch {branch} has no commit in common with {target}")]
+    Unrelated {
+        branch: String,
+        /// What it would land on.
+        target: String,
+    },
+}
+
+/// A directory in the way of a new tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    pub path: PathBuf,
+    /// The tree that it is, if it is one of weald's.
+    pub tree: Option<TreeName>,
+    /// The task that tree belongs to.
+    pub bound: Option<TaskId>,
+    /// The task that the new tree would have been for.
+    pub task: Option<TaskId>,
+}
+
+impl Holder {
+    /// Nothing is known but the place.
+    pub(super) fn unknown(path: PathBuf) -> Box<Self> {
+        Box::new(Self {
+            path,
+            tree: None,
+            bound: None,
+            task: None,
+        })
+    }
 }
 
 fn words(blockers: &[Blocker]) -> String {

@@ -30,12 +30,12 @@ fn read_as<J: Job<Reply: Sound>>(data: &[u8]) {
     };
     // Also what is not exact: what is checked must not depend on that.
     if let Ok(answer) = serde_json::from_slice::<Answer<J::Reply>>(line)
-        && let Some(answer) = answer.checked::<J>()
+        && let Some(answer) = answer.checked(J::NAME)
     {
         is_checked::<J>(answer);
     }
     let mut rest = data;
-    if let Some(answer) = first_line::<J>(&mut rest) {
+    if let Some(answer) = first_line(J::NAME, &mut rest) {
         assert_eq!(rest, pack);
         is_checked::<J>(answer);
     }
@@ -242,7 +242,7 @@ mod tests {
             .map(|file| fs::read(file.unwrap().path()).unwrap())
             .collect();
         fn is_done<J: Job>(data: &[u8]) -> bool {
-            matches!(first_line::<J>(&mut &*data), Some(Ok(_)))
+            matches!(first_line::<J::Reply>(J::NAME, &mut &*data), Some(Ok(_)))
         }
         macro_rules! look_for_each {
             ($($file:ident::$kind:ident,)*) => {

@@ -26,7 +26,7 @@ use super::inner::{packed_line, packed_text};
 use super::inside::{CompareFresh, FreshGit, FreshModule, Inspect, Reset, ResetFresh};
 use super::planning::Plan;
 use super::remove::rename;
-use super::visit::Site;
+use super::site::Site;
 use super::{TreeError, Trees, at};
 use weald_control::{files, marker};
 

@@ -12,8 +12,8 @@ use weald_git::{CheckoutIndex, Commit, Door, MainRef, Reference, trees_of};
 
 use super::Trees;
 use super::inside::{CONFIG_LIMIT, CONFIGS, InspectReply, Look, Tips, judging, judging_lines};
+use super::site::Site;
 use super::untrusted::Reply;
-use super::visit::Site;
 
 /// The largest index that the host takes into its memory.
 const INDEX_LIMIT: u64 = 256 << 20;

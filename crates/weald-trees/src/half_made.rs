@@ -1,22 +1,15 @@
 //! Creations that were cut short. A signal takes one back on the spot; after a kill whoever needs its name next finishes it
 //! or takes it back.
 
-use std::io;
-use std::time::{Duration, Instant};
-
 use weald_core::name::TreeName;
 use weald_core::store::Durability;
 use weald_core::tree::{Tree, TreeStatus};
 use weald_core::tree_rules::TreeInput;
-use weald_sandbox::{Cancel, Ended, Running};
 
-use super::building::identity_of;
-use super::{BranchOutcome, Removed, TreeError, Trees, at};
+use super::site::identity_of;
+use super::{TreeError, Trees, at};
 use weald_control::files;
 use weald_control::marker::TreeNote;
-
-/// How long a request to end may wait for the end of a process that it ends.
-const GLANCE: Duration = Duration::from_millis(50);
 
 /// What became of a creation that was cut short.
 pub enum Mended {
@@ -26,38 +19,7 @@ pub enum Mended {
     TakenBack,
 }
 
-/// Waits for the end of a process; `cancel` ends it, and all that it started.
-pub(super) fn wait_or_interrupt(
-    mut running: Running,
-    limit: Duration,
-    cancel: &Cancel,
-) -> io::Result<Ended> {
-    let deadline = Instant::now() + limit;
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if let Some(ended) = running.ended_within(Some(left.min(GLANCE)))? {
-            return Ok(ended);
-        }
-        if let Some(signal) = cancel.asked() {
-            running.stop()?;
-            return Ok(Ended::Signal(signal.into()));
-        }
-        if left.is_zero() {
-            running.stop()?;
-            return Ok(Ended::TimedOut);
-        }
-    }
-}
-
 impl Trees<'_> {
-    /// Refuses to go on once the end was asked for.
-    pub(super) fn go_on(&self) -> Result<(), TreeError> {
-        match self.host.cancel.asked() {
-            None => Ok(()),
-            Some(signal) => Err(TreeError::Interrupted(signal)),
-        }
-    }
-
     /// The registration of a creation that was cut short after everything was in its place.
     pub fn unrecorded(&self, tree: &Tree) -> Option<(TreeNote, String)> {
         let registered = self.registrations().list().unwrap_or_default();
@@ -100,23 +62,6 @@ impl Trees<'_> {
             }
         });
         mended.map_err(at(&turn))?
-    }
-
-    /// The tree that is to be removed. If its creation was cut short it is on record by then, or nothing of it is left.
-    pub(super) fn made_or_gone(&self, tree: Tree) -> Result<Result<Tree, Box<Removed>>, TreeError> {
-        Ok(match self.mend_creation(&tree.name)? {
-            None => Ok(tree),
-            Some(Mended::Recorded(made)) => Ok(*made),
-            Some(Mended::TakenBack) => Err(Box::new(Removed {
-                tree,
-                outcome: "already_gone".to_owned(),
-                branch: BranchOutcome::Absent,
-                stale_path: true,
-                ignored: 0,
-                restore: None,
-                task: None,
-            })),
-        })
     }
 
     /// Whether its creation ended in the middle, with its process.

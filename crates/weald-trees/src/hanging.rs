@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::Trees;
-use super::visit::Site;
+use super::site::Site;
 use weald_control::files;
 use weald_control::marker::hash_of;
 

@@ -23,8 +23,9 @@ use super::inside::{
     CommitChanges, CommitEnd, CommitReply, Inspect, InspectReply, Job, Look, LookWish, PackWish,
     SnapshotReply, SnapshotWish, TakeSnapshot, Tips,
 };
+use super::site::Site;
 use super::untrusted::{is_ref_name, is_simple_name};
-use super::visit::{Site, Visit};
+use super::visit::Visit;
 use super::{TreeError, Trees};
 use weald_control::steps::step;
 

@@ -15,7 +15,6 @@ use weald_control::machine::INSIDE_ARGUMENT;
 use weald_git::{Git, GitError};
 
 use crate::untrusted::Answer;
-use crate::visit::Site;
 
 mod aside;
 mod attributes;
@@ -44,7 +43,7 @@ mod work;
 
 pub use changes::ChangedFile;
 pub use commit::{CommitEnd, CommitReply, LookWish};
-pub use diff::{DiffStyle, between};
+pub use diff::{Diff, DiffStyle, between};
 pub use fingerprint::{FingerprintReply, Unless};
 pub use fresh_git::{FreshGit, FreshModule};
 pub use job::*;
@@ -128,10 +127,15 @@ pub enum InsideError {
 
 impl Workplace {
     /// As the host sees it; nothing is lent.
-    pub(crate) fn new(site: &Site, main: &Path, home: Option<PathBuf>, large: LargeFiles) -> Self {
+    pub(crate) fn new(
+        (git_dir, work_tree): (&Path, &Path),
+        main: &Path,
+        home: Option<PathBuf>,
+        large: LargeFiles,
+    ) -> Self {
         Self {
-            git_dir: site.git_dir.clone(),
-            work_tree: site.path.clone(),
+            git_dir: git_dir.to_owned(),
+            work_tree: work_tree.to_owned(),
             main: main.to_owned(),
             home,
             large,

@@ -18,7 +18,7 @@ use weald_git::{
 
 use super::inside::{LACKING, SendLargeFiles};
 use super::pool::{Population, Taken};
-use super::visit::Site;
+use super::site::Site;
 use super::{TreeError, Trees, at};
 use weald_control::files;
 

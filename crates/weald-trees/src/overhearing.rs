@@ -1,17 +1,18 @@
 //! Showing what a job in a tree says while it takes its time: a hook that tests for minutes should not look like a hang.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
-
-use super::visit::ERROR_LIMIT;
 
 /// For how long nothing is shown.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The most that is shown: an agent chooses the hooks, and where this is shown may be a file.
 const SHOWN: usize = 64 * 1024;
+
+/// How much of what went wrong is kept.
+const ERROR_LIMIT: u64 = 4096;
 
 /// Reads a stream to its end and answers its start. Once that takes longer than a moment, the announcement is shown,
 /// then what was said so far, then what comes, up to a limit.
@@ -55,4 +56,13 @@ pub(super) fn overheard(
     }
     heard.truncate(ERROR_LIMIT as usize);
     String::from_utf8_lossy(&heard).trim().to_owned()
+}
+
+/// Reads a stream to its end and answers its start.
+pub(super) fn capped_text(from: impl Read) -> String {
+    let mut bytes = Vec::new();
+    let mut from = from;
+    let _ = (&mut from).take(ERROR_LIMIT).read_to_end(&mut bytes);
+    let _ = io::copy(&mut from, &mut io::sink());
+    String::from_utf8_lossy(&bytes).trim().to_owned()
 }

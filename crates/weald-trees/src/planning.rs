@@ -15,8 +15,8 @@ use weald_core::task::Task;
 use weald_core::tree::{Base, Tree};
 use weald_git::{Commit, Git, GitError, MainRef, Reference, list_refs};
 
-use super::create::{BranchExists, NewTree};
 use super::layout::Layout;
+use super::new_tree::{BranchExists, NewTree};
 use super::{TreeError, Trees, at, require_task_record};
 use weald_control::marker;
 

@@ -12,7 +12,7 @@ use super::inside::Populate;
 use super::planning::Plan;
 use super::pool::{Pool, Population, Taken};
 use super::setup::Setup;
-use super::visit::Site;
+use super::site::Site;
 use super::{TreeError, Trees, at, delete};
 use weald_control::steps::step;
 

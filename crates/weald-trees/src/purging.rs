@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use weald_core::tree::{Tree, TreeKind};
 use weald_git::{Commit, Expected, Git, RefChange, update_refs};
 
-use super::building::identity_of;
+use super::site::identity_of;
 use super::{TreeError, Trees, at};
 
 /// So many entries of the log of a HEAD are looked at.

@@ -10,12 +10,12 @@ use weald_core::store::Durability;
 use weald_core::tree::{Tree, TreeKind};
 use weald_core::tree_rules::TreeInput;
 
-use super::building::{building, identity_of};
+use super::building::building;
 use super::inner::Inner;
 use super::inside::Populate;
 use super::privacy::close_to_others;
 use super::remove::rename;
-use super::visit::{Site, pointer_text};
+use super::site::{Site, identity_of, pointer_text};
 use super::{Created, Outcome, TreeError, Trees, at};
 use weald_control::files;
 use weald_control::steps::step;

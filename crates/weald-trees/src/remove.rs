@@ -24,8 +24,9 @@ use weald_core::task::{Closeout, Task};
 use weald_core::tree::{Trash, Tree, TreeKind};
 use weald_core::tree_rules::TreeInput;
 
-use super::has_task_lock;
+use super::half_made::Mended;
 use super::inside::InspectReply;
+use super::locking::has_task_lock;
 use super::{TreeError, Trees, at, decided, require_task_record};
 use weald_control::steps::step;
 
@@ -135,6 +136,23 @@ impl Trees<'_> {
         }
         self.regain_reserve();
         removed
+    }
+
+    /// The tree that is to be removed. If its creation was cut short it is on record by then, or nothing of it is left.
+    fn made_or_gone(&self, tree: Tree) -> Result<Result<Tree, Box<Removed>>, TreeError> {
+        Ok(match self.mend_creation(&tree.name)? {
+            None => Ok(tree),
+            Some(Mended::Recorded(made)) => Ok(*made),
+            Some(Mended::TakenBack) => Err(Box::new(Removed {
+                tree,
+                outcome: "already_gone".to_owned(),
+                branch: BranchOutcome::Absent,
+                stale_path: true,
+                ignored: 0,
+                restore: None,
+                task: None,
+            })),
+        })
     }
 
     fn look_and_remove(

@@ -9,11 +9,11 @@ use weald_core::tree::{Trash, Tree, TreeKind};
 use weald_core::tree_rules::TreeInput;
 use weald_git::{Door, DoorError, Expected, RefChange, transfer};
 
-use super::building::{building, identity_of};
+use super::building::building;
 use super::inside::WriteAlternates;
 use super::remove::RemoveRequest;
+use super::site::{Site, identity_of, pointer_text};
 use super::view::peek_head;
-use super::visit::{Site, pointer_text};
 use super::{TreeError, Trees, at, delete};
 use weald_control::marker::{self, TreeNote};
 use weald_control::steps::step;

@@ -16,11 +16,11 @@ use weald_core::tree_rules::TreeInput;
 use weald_git::{Commit, Expected, RefChange, Reference, transfer};
 use weald_sandbox::strip_set_id;
 
-use super::building::identity_of;
+use super::error::Holder;
 use super::privacy::close_to_others;
 use super::purging::{going, is_the_tree};
 use super::remove::{RemoveRequest, rename};
-use super::startable::Holder;
+use super::site::identity_of;
 use super::{TreeError, TreeView, Trees, at, decided, delete};
 use weald_control::files;
 use weald_control::marker::{self, TreeNote};
@@ -279,7 +279,7 @@ impl Trees<'_> {
             own.unwrap_or_else(|| Reference::Symbolic(format!("refs/heads/{}", tree.branch)));
         let directory = registrations.directory(name);
         // Outside of the trash the lock of a linked tree may be somebody else's.
-        let locked = match (super::building::locked_text(tree), tree.kind, &tree.trash) {
+        let locked = match (super::locking::locked_text(tree), tree.kind, &tree.trash) {
             (None, TreeKind::Linked, None) => ours.locked,
             (own, ..) => own,
         };

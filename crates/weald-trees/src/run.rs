@@ -11,6 +11,7 @@ use weald_core::tree::{Run, Tree, TreeKind};
 use weald_core::tree_rules::TreeInput;
 use weald_sandbox::{Ended, Level, Policy, mount_below_home};
 
+use super::locking::RUNS;
 use super::privacy::close_to_others;
 use super::{TreeError, Trees, at, delete};
 use weald_control::confinement::{
@@ -18,9 +19,6 @@ use weald_control::confinement::{
     variable_of, without_secrets,
 };
 use weald_control::hook_memory::is_news;
-
-/// How the reason of a lock ends that only a run holds.
-pub const RUNS: &str = " runs in it";
 
 /// How strongly a run is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,7 +13,6 @@ mod trust;
 
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
 use weald_core::config::OnFailure;
 use weald_core::setup::{SetupOutcome, is_approved};
 use weald_core::store::Durability;
@@ -21,28 +20,13 @@ use weald_core::tree::Tree;
 use weald_core::tree_rules::TreeInput;
 use weald_sandbox::SandboxError;
 
-use super::visit::Site;
-use super::{Created, Outcome, RemoveRequest, TreeError, Trees};
-pub use commands::CommandResult;
+use super::new_tree::{Created, Outcome};
+use super::remove::RemoveRequest;
+use super::setup_report::SetupReport;
+use super::site::Site;
+use super::{TreeError, Trees};
 pub use commands::Step;
 pub use trust::{Proposed, Trust};
-
-/// What a set-up did.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SetupReport {
-    pub outcome: SetupOutcome,
-    /// Files that `.worktreeinclude` brought.
-    pub copied: u64,
-    /// Folders that are shared.
-    pub shared: Vec<String>,
-    /// Where the commands come from.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub from: Option<String>,
-    /// The commands that ran.
-    pub commands: Vec<CommandResult>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-}
 
 /// A set-up in the making.
 pub(super) struct Setup {

@@ -11,14 +11,14 @@ use weald_core::thinning::{self, Taken};
 use weald_core::tree::{Tree, TreeKind};
 use weald_git::{Expected, GitError, RefChange, list_refs, transfer, update_refs};
 
-use super::differences::{Diff, TEXT_LIMIT};
+use super::differences::TEXT_LIMIT;
 use super::import::is_outrun;
 use super::inside::{
-    COMMITTER, DiffSnapshots, DiffStyle, RestoreSnapshot, SnapshotForm, SnapshotLimits,
+    COMMITTER, Diff, DiffSnapshots, DiffStyle, RestoreSnapshot, SnapshotForm, SnapshotLimits,
     SnapshotReply, SnapshotWish, Unless,
 };
+use super::site::Site;
 use super::untrusted::is_path;
-use super::visit::Site;
 use super::{TreeError, Trees};
 use weald_control::steps::step;
 

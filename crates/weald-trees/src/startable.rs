@@ -9,32 +9,9 @@ use weald_core::name::TreeName;
 use weald_core::task::Task;
 use weald_core::tree::{Tree, TreeStatus};
 
-use super::create::NewTree;
+use super::error::Holder;
+use super::new_tree::NewTree;
 use super::{TreeError, Trees, at};
-
-/// A directory in the way of a new tree.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Holder {
-    pub path: PathBuf,
-    /// The tree that it is, if it is one of weald's.
-    pub tree: Option<TreeName>,
-    /// The task that tree belongs to.
-    pub bound: Option<TaskId>,
-    /// The task that the new tree would have been for.
-    pub task: Option<TaskId>,
-}
-
-impl Holder {
-    /// Nothing is known but the place.
-    pub(super) fn unknown(path: PathBuf) -> Box<Self> {
-        Box::new(Self {
-            path,
-            tree: None,
-            bound: None,
-            task: None,
-        })
-    }
-}
 
 impl Trees<'_> {
     /// What is at `path`, in the way of a tree for `task`.

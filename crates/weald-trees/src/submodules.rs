@@ -16,7 +16,7 @@ use weald_git::{
 use super::inner::{packed_line, packed_text, quoted};
 use super::inside::{ListModules, PopulateSubmodules, SendModule};
 use super::large_files::Source;
-use super::visit::Site;
+use super::site::Site;
 use super::{TreeError, Trees, at};
 
 /// The largest `.gitmodules` and the largest index that are read.

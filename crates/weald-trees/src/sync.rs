@@ -7,7 +7,7 @@ use weald_core::tree_rules::TreeInput;
 use weald_git::Git;
 
 use super::inside::{BringIn, SyncEnd};
-use super::visit::Site;
+use super::site::Site;
 use super::{TreeError, Trees};
 use weald_control::steps::step;
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use weald_core::tree::Tree;
 
 use super::inside::{Fingerprint, Unless};
-use super::visit::Site;
+use super::site::Site;
 use super::{TreeError, Trees};
 
 /// Files that changed this long ago can't change again without their times showing it; some file systems count in

@@ -7,8 +7,6 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use weald_git::Commit;
 
-use super::inside::Job;
-
 /// The longest first line of an answer.
 const LINE_LIMIT: u64 = 32 << 20;
 
@@ -50,9 +48,9 @@ pub(super) enum Answer<R> {
 }
 
 impl<'r, R> Answer<&'r R> {
-    pub(super) fn of<J: Job<Reply = R>>(reply: &'r R) -> Self {
+    pub(super) fn of(job: &str, reply: &'r R) -> Self {
         Self::Done {
-            job: J::NAME.to_owned(),
+            job: job.to_owned(),
             reply,
         }
     }
@@ -60,9 +58,9 @@ impl<'r, R> Answer<&'r R> {
 
 impl<R: Reply> Answer<R> {
     /// The reply to a job, checked, or why the job was not done.
-    pub(super) fn checked<J: Job<Reply = R>>(self) -> Option<Result<R, String>> {
+    pub(super) fn checked(self, asked: &str) -> Option<Result<R, String>> {
         match self {
-            Self::Done { job, reply } if job == J::NAME => Some(Ok(reply.checked()?)),
+            Self::Done { job, reply } if job == asked => Some(Ok(reply.checked()?)),
             Self::Done { .. } => None,
             Self::Failed(why) => Some(Err(message(why))),
         }
@@ -71,13 +69,16 @@ impl<R: Reply> Answer<R> {
 
 /// The checked answer in the first line; what follows stays to be read. A line counts only if this binary would write it,
 /// byte for byte: nothing is missing from it, and nothing is added.
-pub(super) fn first_line<J: Job>(rest: &mut impl BufRead) -> Option<Result<J::Reply, String>> {
+pub(super) fn first_line<R: Reply>(
+    job: &str,
+    rest: &mut impl BufRead,
+) -> Option<Result<R, String>> {
     let mut line = Vec::new();
     rest.take(LINE_LIMIT).read_until(b'\n', &mut line).ok()?;
     let line = line.strip_suffix(b"\n")?;
-    let answer: Answer<J::Reply> = serde_json::from_slice(line).ok()?;
+    let answer: Answer<R> = serde_json::from_slice(line).ok()?;
     let is_exact = serde_json::to_vec(&answer).ok()? == line;
-    is_exact.then(|| answer.checked::<J>()).flatten()
+    is_exact.then(|| answer.checked(job)).flatten()
 }
 
 pub(super) fn is_id(text: &str) -> bool {
@@ -148,10 +149,14 @@ fn message(text: String) -> String {
 mod tests {
     use super::super::Diff;
     use super::super::inside::{
-        ChangedFile, CommitEnd, CommitReply, Inspect, InspectReply, Look, Reset, Size, Survey,
-        Tips, Usage, UsageReply,
+        ChangedFile, CommitEnd, CommitReply, Inspect, InspectReply, Job, Listed, Look, Reset, Size,
+        Survey, Tips, Usage, UsageReply,
     };
     use super::*;
+
+    fn answer_to<J: Job>(mut line: &[u8]) -> Option<Result<J::Reply, String>> {
+        first_line(J::NAME, &mut line)
+    }
 
     fn look(head: &str) -> Look {
         Look {
@@ -200,7 +205,10 @@ mod tests {
             assert!(forged.checked().is_none());
         }
         let why = format!("\u{1b}]52;c;eA==\u{7}{}", "x".repeat(100_000));
-        let told = Answer::Failed(why).checked::<Reset>().unwrap().unwrap_err();
+        let told = Answer::<()>::Failed(why)
+            .checked(Reset::NAME)
+            .unwrap()
+            .unwrap_err();
         assert!(!told.contains('\u{1b}') && told.chars().count() == MESSAGE);
     }
 
@@ -245,7 +253,7 @@ mod tests {
     #[test]
     fn x6_an_answer_counts_only_if_it_is_exact_and_of_the_right_kind() {
         let line = |answer: &serde_json::Value| format!("{answer}\n").into_bytes();
-        let accepts = |line: &[u8]| first_line::<Inspect>(&mut &*line).is_some();
+        let accepts = |line: &[u8]| answer_to::<Inspect>(line).is_some();
         let reply = InspectReply {
             look: look(&"1".repeat(40)),
             tips: Tips::default(),
@@ -253,10 +261,10 @@ mod tests {
             truncated: false,
             touched_at: None,
         };
-        let text = serde_json::to_string(&Answer::of::<Inspect>(&reply)).unwrap();
+        let text = serde_json::to_string(&Answer::of(Inspect::NAME, &reply)).unwrap();
         let good = format!("{text}\n").into_bytes();
         assert!(accepts(&good) && !accepts(text.as_bytes()));
-        assert!(first_line::<Survey>(&mut &*good).is_none());
+        assert!(answer_to::<Survey>(&good).is_none());
         // Every field is there, once and under its own name; nothing else is.
         for (from, to) in [
             ("\"touched_at\":null", ""),
@@ -277,12 +285,9 @@ mod tests {
             );
         }
         let empty = serde_json::json!({"Done": {"job": "ClearEvicted", "reply": null}});
-        assert!(first_line::<Reset>(&mut &*line(&empty)).is_none());
+        assert!(answer_to::<Reset>(&line(&empty)).is_none());
         let failed = line(&serde_json::json!({"Failed": "no"}));
-        assert_eq!(
-            first_line::<Reset>(&mut &*failed),
-            Some(Err("no".to_owned()))
-        );
+        assert_eq!(answer_to::<Reset>(&failed), Some(Err("no".to_owned())));
     }
 
     #[test]

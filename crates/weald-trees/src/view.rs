@@ -11,10 +11,10 @@ use weald_core::landed::Landed;
 use weald_core::tree::{Tree, TreeKind, TreeStatus};
 use weald_git::{Commit, Door, Reference};
 
-use super::fresh::side_by_side;
 use super::import::Sent;
 use super::inside::{Look, UpdateRefs};
-use super::visit::Site;
+use super::side_by_side::side_by_side;
+use super::site::Site;
 use super::{TreeError, Trees};
 use weald_control::files;
 
@@ -108,6 +108,28 @@ impl Trees<'_> {
             tree.runs.retain(|run| self.may_live(&run.process));
             self.known(tree)
         }))
+    }
+
+    /// Every tree that is there or should be, by number, each looked at now.
+    pub fn list_fresh(&self) -> Result<Vec<TreeView>, TreeError> {
+        let views = self.list()?;
+        let looking = self.with_refs_of_now()?;
+        Ok(side_by_side(&views, 1, |view| {
+            looking.refreshed(view.clone())
+        }))
+    }
+
+    /// One tree that can't be looked into does not hide the others.
+    fn refreshed(&self, view: TreeView) -> TreeView {
+        if !view.tree.is_live() {
+            return view;
+        }
+        self.look_at(view.tree.clone())
+            .unwrap_or_else(|error| TreeView {
+                dirty: Dirty::Unknown,
+                problem: Some(error.to_string()),
+                ..view
+            })
     }
 
     /// A tree with what is known about it.

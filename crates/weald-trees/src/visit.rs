@@ -5,48 +5,25 @@
 //! Only a job that runs hooks (`begin_visit_as_a_run`) has what a run has: network, environment, caches, and level full.
 
 use std::ffi::OsString;
-use std::io::{self, BufReader, Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, BufReader, Write};
+use std::path::PathBuf;
 use std::process::{ChildStdout, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use weald_core::config::LargeFilesPolicy;
-use weald_core::tree::{DirectoryIdentity, Tree, TreeKind};
+use weald_core::tree::{Tree, TreeKind};
 use weald_sandbox::{
     Ended, Invocation, Level, Network, Policy, Revealed, SandboxError, launch, strongest_level,
 };
 
-use super::half_made::wait_or_interrupt;
-use super::inside::{Job, LargeFiles, Request, Workplace};
-use super::overhearing::overheard;
+use super::inside::{Access, Job, LargeFiles, READING, Request, Workplace};
+use super::interruption::wait_or_interrupt;
+use super::overhearing::{capped_text, overheard};
+use super::site::Site;
 use super::untrusted::first_line;
 use super::{TreeError, Trees};
 use weald_control::machine::INSIDE_ARGUMENT;
-use weald_control::marker;
-
-/// How much memory a process may write in a visit that reads: enough for a few million files.
-pub(crate) const READING: u64 = 2 << 30;
-
-/// How much of what went wrong is kept.
-pub(super) const ERROR_LIMIT: u64 = 4096;
-
-/// Whether a visit may write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    Read,
-    /// It writes the tree.
-    Write,
-}
-
-/// A tree's directory and repository, as the host's own record has them.
-#[derive(Debug, Clone)]
-pub struct Site {
-    pub path: PathBuf,
-    /// The repository in it, or its registration in main.
-    pub git_dir: PathBuf,
-    pub kind: TreeKind,
-}
 
 /// What a visit is held by, and what it sees.
 struct Room {
@@ -100,24 +77,6 @@ impl<J: Job> Visit<J> {
 }
 
 impl Trees<'_> {
-    /// Refuses a tree that belongs to another repository.
-    pub fn require_ours(&self, tree: &Tree) -> Result<(), TreeError> {
-        let of_another = |repository: PathBuf| TreeError::OfAnother {
-            name: tree.name.clone(),
-            path: tree.path.clone(),
-            repository,
-        };
-        if let Some(copy) = &self.engine.copy_of {
-            let unknown = || PathBuf::from("an unknown place");
-            return Err(of_another(copy.original.clone().unwrap_or_else(unknown)));
-        }
-        let here = self.place.repository().common_dir();
-        match marker::other_owner(&tree.path, self.host.state.as_deref(), here) {
-            Some(other) => Err(of_another(other)),
-            None => Ok(()),
-        }
-    }
-
     /// Does a job and waits for its end.
     pub fn visit<J: Job>(&self, name: &str, site: &Site, job: J) -> Result<J::Reply, TreeError> {
         self.begin_visit(name, site, job)?.finish(name)
@@ -198,7 +157,12 @@ impl Trees<'_> {
             scratch: None,
         };
         let home = self.host.home.clone();
-        Ok(Workplace::new(site, main, home, large))
+        Ok(Workplace::new(
+            (&site.git_dir, &site.path),
+            main,
+            home,
+            large,
+        ))
     }
 
     /// Whether git-lfs was ever at work in a tree: then it gets room on disk in visits, too.
@@ -260,7 +224,7 @@ impl Trees<'_> {
             ended
         });
         let mut rest = BufReader::new(stdout.expect("piped"));
-        match first_line::<J>(&mut rest) {
+        match first_line(J::NAME, &mut rest) {
             Some(answer) => Ok(Visit {
                 answer,
                 rest: Some(rest),
@@ -339,134 +303,4 @@ impl Trees<'_> {
         let passed = all.filter(|(name, _)| wanted.iter().any(|wanted| name == wanted));
         passed.cloned().collect()
     }
-
-    /// The tree's directory, if it is still the one that was made; a replaced or vanished one is refused.
-    pub fn site(&self, tree: &Tree) -> Result<Site, TreeError> {
-        self.opened(tree).map(|(site, _)| site)
-    }
-
-    /// Whether a directory is the one on record. Where the file system has no birth times and only the device number
-    /// differs, the tree also has to borrow from this vault, or lead to its registration here.
-    fn is_known(&self, tree: &Tree, identity: DirectoryIdentity, found: &weald_git::Door) -> bool {
-        let (device, inode, born) = found.identity();
-        let here = DirectoryIdentity {
-            device,
-            inode,
-            born,
-        };
-        let is_timeless = identity.born.is_none() && born.is_none() && identity.inode == inode;
-        here == identity || (is_timeless && self.leads_here(tree, &tree.path, found))
-    }
-
-    /// Whether what is at `path`, seen through `door`, says itself that it is this tree: it borrows from this vault, or
-    /// its `.git` leads to its registration. An agent can forge that, so it proves nothing alone.
-    pub fn leads_here(&self, tree: &Tree, path: &Path, door: &weald_git::Door) -> bool {
-        match tree.kind {
-            TreeKind::Sealed => {
-                door.has_directory(".git/objects") && self.is_borrower(path, &tree.path)
-            }
-            TreeKind::Linked => {
-                let name = tree.registration.as_deref().unwrap_or(tree.name.as_str());
-                let pointer = door.read(".git", 64 * 1024).unwrap_or_default();
-                leads_to(path, &pointer, &self.registrations().directory(name))
-            }
-        }
-    }
-
-    /// The same, with the door that it was seen through.
-    pub fn opened(&self, tree: &Tree) -> Result<(Site, weald_git::Door), TreeError> {
-        self.require_ours(tree)?;
-        let found = match weald_git::Door::open(&tree.path) {
-            Ok(door) => door,
-            Err(_) if tree.path.symlink_metadata().is_err() => {
-                return Err(TreeError::Missing {
-                    name: tree.name.clone(),
-                    path: tree.path.clone(),
-                });
-            }
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                let path = tree.path.display();
-                return Err(TreeError::Unreadable {
-                    name: tree.name.to_string(),
-                    why: format!("{path} can't be opened ({error}); chmod u+rwx {path}"),
-                });
-            }
-            Err(error) => {
-                return Err(TreeError::Replaced {
-                    name: tree.name.clone(),
-                    path: tree.path.clone(),
-                    why: format!("it is not a directory ({error})"),
-                });
-            }
-        };
-        let replaced = |why: &str| TreeError::Replaced {
-            name: tree.name.clone(),
-            path: tree.path.clone(),
-            why: why.to_owned(),
-        };
-        let damaged = || TreeError::Damaged {
-            name: tree.name.clone(),
-            path: tree.path.clone(),
-            why: "its .git is missing or replaced".to_owned(),
-        };
-        if let Some(identity) = tree.identity
-            && !self.is_known(tree, identity, &found)
-        {
-            return Err(replaced("another directory took its place"));
-        }
-        match tree.kind {
-            TreeKind::Sealed => {
-                if !found.has_directory(".git/objects") {
-                    return Err(damaged());
-                }
-                let site = Site {
-                    path: tree.path.clone(),
-                    git_dir: tree.path.join(".git"),
-                    kind: tree.kind,
-                };
-                Ok((site, found))
-            }
-            TreeKind::Linked => {
-                let registration = tree.registration.as_deref().unwrap_or(tree.name.as_str());
-                let git_dir = self.registrations().directory(registration);
-                let pointer = found.read(".git", 64 * 1024).unwrap_or_default();
-                if !leads_to(&tree.path, &pointer, &git_dir) {
-                    return Err(damaged());
-                }
-                let site = Site {
-                    path: tree.path.clone(),
-                    git_dir,
-                    kind: tree.kind,
-                };
-                Ok((site, found))
-            }
-        }
-    }
-}
-
-/// What the `.git` of a linked tree says.
-pub(crate) fn pointer_text(git_dir: &Path) -> String {
-    format!("gitdir: {}\n", git_dir.display())
-}
-
-/// Whether the `.git` of the linked tree at `path` says `git_dir`, perhaps relative to itself or by another way there.
-pub fn leads_to(path: &Path, pointer: &[u8], git_dir: &Path) -> bool {
-    use std::os::unix::ffi::OsStrExt;
-    let pointer = pointer.trim_ascii_end();
-    if pointer == pointer_text(git_dir).trim_ascii_end().as_bytes() {
-        return true;
-    }
-    let Some(said) = pointer.strip_prefix(b"gitdir: ") else {
-        return false;
-    };
-    let said = path.join(std::ffi::OsStr::from_bytes(said));
-    matches!((said.canonicalize(), git_dir.canonicalize()), (Ok(said), Ok(real)) if said == real)
-}
-
-fn capped_text(from: impl Read) -> String {
-    let mut bytes = Vec::new();
-    let mut from = from;
-    let _ = (&mut from).take(ERROR_LIMIT).read_to_end(&mut bytes);
-    let _ = io::copy(&mut from, &mut io::sink());
-    String::from_utf8_lossy(&bytes).trim().to_owned()
 }

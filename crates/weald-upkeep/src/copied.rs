@@ -26,7 +26,7 @@ use weald_control::files::same_directory;
 use weald_control::marker::{self, TreeNote};
 use weald_control::standing::CopyOf;
 use weald_control::tasks::move_in;
-use weald_trees::building::identity_of;
+use weald_trees::identity_of;
 use weald_trees::remove::RemoveRequest;
 use weald_trees::{TreeError, at};
 

@@ -13,8 +13,8 @@ use weald_core::tree::Tree;
 use crate::Upkeep;
 use weald_agents::{AgentError, AgentQuery, AgentView};
 use weald_trees::TreeError;
-use weald_trees::fresh::side_by_side;
 use weald_trees::inside::{MeasureSize, Size};
+use weald_trees::side_by_side::side_by_side;
 use weald_trees::view::TreeView;
 
 /// How long one tree is measured, in milliseconds.

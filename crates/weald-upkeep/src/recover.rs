@@ -19,8 +19,8 @@ use weald_git::{Commit, Door, Reference, Registration, list_tips};
 use crate::Upkeep;
 use crate::rebuild::RecoveredTree;
 use weald_control::marker::TreeNote;
-use weald_trees::building::identity_of;
-use weald_trees::keep::SEALED;
+use weald_trees::SEALED;
+use weald_trees::identity_of;
 use weald_trees::remove::IN_TRASH;
 use weald_trees::{TreeError, decided};
 

@@ -22,11 +22,9 @@ use crate::Upkeep;
 use weald_control::machine::Places;
 use weald_control::marker::TreeNote;
 use weald_control::sessions::SessionView;
-use weald_trees::building::locked_text;
-use weald_trees::has_task_lock;
-use weald_trees::keep::SEALED;
+use weald_trees::TreeError;
 use weald_trees::view::peek_head;
-use weald_trees::{TreeError, run};
+use weald_trees::{has_task_lock, is_own_lock};
 
 /// Everything around the worktrees, read once.
 pub(crate) struct Survey {
@@ -149,10 +147,7 @@ impl Survey {
             return Some(format!("locked by {}: {}", lock.owner, lock.reason));
         }
         let reason = self.registration(tree)?.locked.clone()?;
-        let is_own = reason == SEALED
-            || Some(&reason) == locked_text(tree).as_ref()
-            || reason.ends_with(run::RUNS);
-        (!is_own).then(|| format!("locked with git: {reason}"))
+        (!is_own_lock(tree, &reason)).then(|| format!("locked with git: {reason}"))
     }
 }
 

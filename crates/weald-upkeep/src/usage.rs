@@ -18,8 +18,8 @@ use weald_core::tree::Tree;
 
 use crate::Upkeep;
 use crate::survey::Survey;
-use weald_trees::fresh::side_by_side;
 use weald_trees::inside::{MeasureUsage, Usage, UsageWish, apart};
+use weald_trees::side_by_side::side_by_side;
 use weald_trees::{TreeError, at};
 
 pub use freeing::{Evicted, Freeing, NotEvicted, RoomMode};

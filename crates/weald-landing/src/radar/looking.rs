@@ -11,9 +11,9 @@ use weald_git::{GitError, NewCommit, Person, commit_tree};
 use super::memory::State;
 use crate::LandError;
 use crate::Landings;
+use weald_trees::Site;
 use weald_trees::TreeError;
 use weald_trees::inside::{SnapshotForm, TakeSnapshot};
-use weald_trees::visit::Site;
 
 /// What such a commit says; nobody sees it.
 const MESSAGE: &str = "work that is not committed\n";

@@ -16,9 +16,8 @@ use serde::{Deserialize, Serialize};
 use weald_core::approval::Protection;
 use weald_git::{Git, GitError, keep_index_time};
 
-use super::{InsideError, Inspect, InspectReply, Job, PackWish, Workplace};
+use super::{Access, InsideError, Inspect, InspectReply, Job, PackWish, READING, Workplace};
 use crate::untrusted::{MANY, Reply, keep_paths};
-use crate::visit::{Access, READING};
 
 /// Where git writes down which hook it starts: in the private /tmp.
 const TRACE: &str = "/tmp/weald-commit-trace";

@@ -7,10 +7,8 @@ use serde::{Deserialize, Serialize};
 use weald_git::Git;
 
 use super::changes::ChangedFile;
-use super::{InsideError, Job, SnapshotWish, TIME_LIMIT, Workplace, read_capped};
-use crate::differences::Diff;
+use super::{Access, InsideError, Job, SnapshotWish, TIME_LIMIT, Workplace, read_capped};
 use crate::untrusted::{COUNT, MANY, Reply, is_path};
-use crate::visit::Access;
 
 /// How a diff is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +19,16 @@ pub enum DiffStyle {
     /// Files with how much changed.
     Stat,
     Names,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Diff {
+    /// Files, for a list.
+    pub files: Vec<ChangedFile>,
+    /// Text, for the other styles.
+    pub text: Option<String>,
+    /// Whether something was left out.
+    pub truncated: bool,
 }
 
 /// How much of an untracked file is read to count its lines.

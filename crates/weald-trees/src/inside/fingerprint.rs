@@ -13,9 +13,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{InsideError, Job, Workplace};
+use super::{Access, InsideError, Job, Workplace};
 use crate::untrusted::Reply;
-use crate::visit::Access;
 
 /// Trees with more files are always looked at as a whole.
 const MANY: usize = 100_000;

@@ -13,8 +13,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use weald_git::Git;
 
-use super::{InsideError, Job, Look, Workplace, quoted, read_capped};
-use crate::visit::Access;
+use super::{Access, InsideError, Job, Look, Workplace, quoted, read_capped};
 
 /// How deep submodules of submodules are compared.
 const DEPTH: usize = 8;

@@ -9,7 +9,17 @@ use serde::{Deserialize, Serialize};
 
 use super::{InsideError, Workplace};
 use crate::untrusted::{Answer, Reply};
-use crate::visit::Access;
+
+/// How much memory a process may write in a visit that reads: enough for a few million files.
+pub(crate) const READING: u64 = 2 << 30;
+
+/// Whether a visit may write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    Read,
+    /// It writes the tree.
+    Write,
+}
 
 /// What a visit is asked to do.
 pub trait Job: Listed {
@@ -115,7 +125,7 @@ pub(crate) use every_job;
 
 fn answer<J: Job>(job: &J, at: &Workplace) -> Result<(), InsideError> {
     let reply = job.work(at)?;
-    say(&Answer::of::<J>(&reply))?;
+    say(&Answer::of(J::NAME, &reply))?;
     job.send(at, &reply)
 }
 

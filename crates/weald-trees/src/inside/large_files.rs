@@ -10,9 +10,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use weald_git::{Door, Git, LargeFile, LargeFileStore, POINTER_LIMIT, list_pointers};
 
-use super::{InsideError, Job, Workplace, read_capped};
+use super::{Access, InsideError, Job, Workplace, read_capped};
 use crate::untrusted::Reply;
-use crate::visit::Access;
 
 /// A file in a repository that says that main lacked large files of its checkout.
 pub(crate) const LACKING: &str = "lfs/weald-lacking";

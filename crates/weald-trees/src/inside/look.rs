@@ -12,9 +12,8 @@ use weald_git::{Commit, Git, Reference, list_plain_tips};
 
 use super::changes::Changes;
 use super::snapshot::made_objects;
-use super::{InsideError, Job, Workplace, read_capped, scratch};
+use super::{Access, InsideError, Job, Workplace, read_capped, scratch};
 use crate::untrusted::{COUNT, MANY, REFS, Reply, SOME, is_id, is_ref_name, keep_paths, readable};
-use crate::visit::Access;
 
 /// How much of a reflog is read, from its end.
 const REFLOG_LIMIT: u64 = 4 << 20;

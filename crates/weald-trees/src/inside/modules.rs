@@ -5,9 +5,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{InsideError, Job, Workplace};
+use super::{Access, InsideError, Job, Workplace};
 use crate::untrusted::{MANY, Reply, is_id, keep_paths};
-use crate::visit::Access;
 
 /// How deep the names of submodules may be.
 const DEPTH: usize = 8;

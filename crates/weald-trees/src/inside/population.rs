@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use weald_git::{CheckoutIndex, EntryKind, Git, IndexEntry, set_times};
 
-use super::{InsideError, Job, Workplace};
+use super::{Access, InsideError, Job, Workplace};
 use crate::untrusted::Reply;
-use crate::visit::Access;
 
 /// Checks a commit out into an empty work tree; with another index than the repository's.
 #[derive(Serialize, Deserialize)]

@@ -13,9 +13,8 @@ use weald_sandbox::strip_set_id;
 use super::aside::{Aside, Paths, Place, beside, free, lines};
 use super::hidden::is_there;
 use super::stream::quoted;
-use super::{InsideError, Job, Workplace};
+use super::{Access, InsideError, Job, Workplace};
 use crate::untrusted::{MANY, Reply, keep_paths};
-use crate::visit::Access;
 
 /// What goes aside is called so.
 const SUFFIX: &str = ".before-restore";

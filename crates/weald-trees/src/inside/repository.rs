@@ -4,8 +4,7 @@ use std::fs;
 
 use serde::{Deserialize, Serialize};
 
-use super::{InsideError, Job, Workplace};
-use crate::visit::Access;
+use super::{Access, InsideError, Job, Workplace};
 
 /// Changes refs: name, new, old.
 #[derive(Serialize, Deserialize)]

@@ -7,9 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::{InsideError, Job, Workplace};
+use super::{Access, InsideError, Job, Workplace};
 use crate::untrusted::{BYTES, Reply};
-use crate::visit::Access;
 
 /// How much room files take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

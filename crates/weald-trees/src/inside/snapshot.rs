@@ -17,9 +17,8 @@ use weald_git::Git;
 use super::changes::Changes;
 use super::look::{Look, PackWish, Tips};
 use super::stream::{Stream, quoted};
-use super::{InsideError, Job, TIME_LIMIT, Unless, Workplace, read_capped, scratch};
+use super::{Access, InsideError, Job, TIME_LIMIT, Unless, Workplace, read_capped, scratch};
 use crate::untrusted::{MANY, Reply, SOME, is_id, keep_paths};
-use crate::visit::Access;
 
 /// The largest index that is kept.
 const INDEX_LIMIT: u64 = 256 << 20;

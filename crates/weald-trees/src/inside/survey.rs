@@ -8,8 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use serde::{Deserialize, Serialize};
 
 use super::changes::Changes;
-use super::{InsideError, InspectReply, Job, Tips, Workplace};
-use crate::visit::Access;
+use super::{Access, InsideError, InspectReply, Job, Tips, Workplace};
 
 /// How many changed paths are named.
 const PATHS: usize = 1_000;

@@ -5,9 +5,8 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::aside::{Aside, Paths, Place, lines};
-use super::{InsideError, Job, Workplace};
+use super::{Access, InsideError, Job, Workplace};
 use crate::untrusted::{MANY, Reply, keep_paths};
-use crate::visit::Access;
 
 /// Brings a commit in; with `onto` by a fast-forward alone, from exactly there.
 #[derive(Serialize, Deserialize)]

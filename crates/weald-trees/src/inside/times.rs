@@ -13,8 +13,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use weald_git::{CheckoutIndex, EntryKind, FileStat, IndexEntry, set_times, stats_of};
 
-use super::{InsideError, Job, Workplace, read_capped};
-use crate::visit::Access;
+use super::{Access, InsideError, Job, Workplace, read_capped};
 
 type Time = (i64, u32);
 

@@ -18,10 +18,9 @@ use serde::{Deserialize, Serialize};
 use weald_core::eviction::Regenerable;
 use weald_sandbox::shared_extents;
 
-use super::{InsideError, Job, Workplace, read_capped};
+use super::{Access, InsideError, Job, Workplace, read_capped};
 use crate::delete;
 use crate::untrusted::{BYTES, MANY, Reply, SOME, is_path, keep_paths};
-use crate::visit::Access;
 
 /// File systems that can share parts of files, and tell.
 const SHARING: [i64; 2] = [0x9123_683E, 0x5846_5342];

@@ -11,7 +11,7 @@ use weald_git::Door;
 
 use super::{FILL_LIMIT, Pool, PoolStatus, Seal, Taken, snapshot};
 use crate::inside::{Forward, ForwardReply, Inspect, InspectReply, Populate};
-use crate::visit::Site;
+use crate::site::Site;
 use crate::{TreeError, Trees, at, delete};
 use weald_control::files;
 use weald_control::steps::step;

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use weald_git::{Digest, Git};
 
-use crate::building::identity_of;
 use crate::inner::INFO_FILES;
+use crate::site::identity_of;
 use crate::{TreeError, Trees};
 use weald_control::files;
 use weald_core::tree::DirectoryIdentity;

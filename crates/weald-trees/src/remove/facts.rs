@@ -11,10 +11,8 @@ use weald_core::tree::{Tree, TreeKind};
 use weald_git::list_tips;
 
 use super::{RemoveRequest, Verdict};
-use crate::building::locked_text;
 use crate::inside::InspectReply;
-use crate::keep::SEALED;
-use crate::{TreeError, Trees, run};
+use crate::{TreeError, Trees};
 use weald_control::sessions::SessionView;
 
 impl Trees<'_> {
@@ -205,16 +203,6 @@ impl Trees<'_> {
         let lease = task.and_then(|task| task.lease);
         let lease = lease.filter(|lease| !lease.is_expired(now) && Some(lease.token) != token);
         Ok(lease.map(|lease| lease.session))
-    }
-
-    /// A lock that somebody set with git.
-    pub fn foreign_lock(&self, tree: &Tree) -> Option<String> {
-        let name = tree.registration.as_deref()?;
-        let reason = self.registrations().read(name)?.locked?;
-        let ours = locked_text(tree);
-        let is_own =
-            reason == SEALED || Some(&reason) == ours.as_ref() || reason.ends_with(run::RUNS);
-        (!is_own).then_some(reason)
     }
 }
 

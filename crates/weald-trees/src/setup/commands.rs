@@ -4,14 +4,14 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::process::Stdio;
 
-use serde::{Deserialize, Serialize};
 use weald_core::setup::{SetupOutcome, expand};
 use weald_core::tree::Tree;
 use weald_sandbox::{Budget, Ended, Invocation, Level, Policy, SandboxError, launch, pass_on};
 
-use super::super::half_made::wait_or_interrupt;
 use super::Setup;
+use crate::interruption::wait_or_interrupt;
 use crate::run::RunRequest;
+use crate::setup_report::CommandResult;
 use crate::{TreeError, Trees};
 
 /// How much output of a set-up is passed on.
@@ -27,16 +27,6 @@ pub struct Step {
     pub words: Vec<OsString>,
     /// A hook that fails is told; a command that fails ends the set-up.
     pub is_hook: bool,
-}
-
-/// How a command of a set-up ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CommandResult {
-    /// As it was written.
-    pub command: String,
-    /// Its exit code; absent when its time was over.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub exit: Option<i32>,
 }
 
 impl Trees<'_> {

@@ -12,7 +12,7 @@ use weald_git::Git;
 use super::copying::{Copied, Copier, Kind};
 use super::{Setup, cargo};
 use crate::inside::MatchTimes;
-use crate::visit::Site;
+use crate::site::Site;
 use crate::{TreeError, Trees, at};
 use weald_control::files;
 

@@ -11,7 +11,7 @@ use weald_core::tree::{Tree, TreeKind};
 
 use super::comparing::{Aside, Comparing};
 use super::ways::lacking;
-use crate::fresh::side_by_side;
+use crate::side_by_side::side_by_side;
 use crate::{TreeError, Trees};
 
 /// A tree with everything in it that may hold work.

@@ -12,12 +12,12 @@ use super::Taken;
 use super::taking::Taking;
 use crate::Upkeep;
 use crate::survey::Survey;
+use weald_trees::Site;
 use weald_trees::TreeError;
-use weald_trees::fresh::{side_by_side, waiting_side_by_side};
 use weald_trees::inside::{self, InspectReply, Look};
 use weald_trees::remove::facts::is_dirty;
+use weald_trees::side_by_side::{side_by_side, waiting_side_by_side};
 use weald_trees::unlanded::{AgainstTarget, Asked};
-use weald_trees::visit::Site;
 
 /// For how long trees are looked into that stay anyway.
 const PATIENCE: Duration = Duration::from_millis(1500);

@@ -19,7 +19,7 @@ use crate::doctor::Whereabouts;
 use crate::survey::Survey;
 use weald_control::machine::standing_in;
 use weald_control::marker::TreeNote;
-use weald_trees::building::identity_of;
+use weald_trees::identity_of;
 use weald_trees::remove::rename;
 use weald_trees::{RemoveRequest, TreeError, at};
 

@@ -15,7 +15,7 @@ use super::finding::{Finding, Ledger};
 use super::leftovers::leftover;
 use super::{Code, Round, Severity};
 use weald_control::marker::TreeNote;
-use weald_trees::building::identity_of;
+use weald_trees::identity_of;
 use weald_trees::{TreeError, Trees, at};
 
 /// What is done about an entry that has nothing of the user's.

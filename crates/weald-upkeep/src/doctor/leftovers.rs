@@ -12,8 +12,8 @@ use super::finding::Problem;
 use super::{Code, Finding, Round};
 use weald_control::files;
 use weald_control::marker::MARKER;
-use weald_trees::building::identity_of;
 use weald_trees::delete;
+use weald_trees::identity_of;
 use weald_trees::{TreeError, Trees, at};
 
 /// Something to delete.

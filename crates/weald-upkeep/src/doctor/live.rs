@@ -11,10 +11,10 @@ use weald_git::{Door, Reference};
 
 use super::{Code, Finding, Round, Severity};
 use weald_control::marker::TreeNote;
+use weald_trees::Site;
 use weald_trees::TreeError;
-use weald_trees::building::locked_text;
+use weald_trees::locked_text;
 use weald_trees::repairs::Borrowing;
-use weald_trees::visit::Site;
 
 /// A lock in a tree is told when it is older.
 const LOCK_STALE: Duration = Duration::from_secs(600);

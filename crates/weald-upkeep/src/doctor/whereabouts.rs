@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use weald_core::tree::{DirectoryIdentity, Tree};
 
 use weald_trees::Trees;
-use weald_trees::building::{building, identity_of};
+use weald_trees::building::building;
+use weald_trees::identity_of;
 
 /// How many entries of a folder are looked at.
 const ENTRIES: usize = 10_000;

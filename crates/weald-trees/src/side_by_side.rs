@@ -1,14 +1,10 @@
-//! Looking into many trees at once: a few at a time, each by itself.
+//! Work on many items at once: a few at a time, each by itself.
 
 use std::num::NonZero;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use super::view::{Dirty, TreeView};
-use super::{TreeError, Trees};
-
-/// How many trees are looked into at the same time, at most; fewer where there are fewer processors.
+/// How many items are worked on at the same time, at most; fewer where there are fewer processors.
 const AT_ONCE: usize = 8;
 
 /// Works on items with a thread for each processor, each of which takes `portion` of them at a time. The answers keep their
@@ -67,44 +63,4 @@ fn in_threads<T: Sync, R: Send>(
     });
     done.sort_by_key(|(place, _)| *place);
     done.into_iter().flat_map(|(_, answers)| answers).collect()
-}
-
-impl Trees<'_> {
-    /// Every tree that is there or should be, by number, each looked at now.
-    pub fn list_fresh(&self) -> Result<Vec<TreeView>, TreeError> {
-        let views = self.list()?;
-        let looking = self.with_refs_of_now()?;
-        Ok(side_by_side(&views, 1, |view| {
-            looking.refreshed(view.clone())
-        }))
-    }
-
-    /// One tree that can't be looked into does not hide the others.
-    fn refreshed(&self, view: TreeView) -> TreeView {
-        if !view.tree.is_live() {
-            return view;
-        }
-        self.look_at(view.tree.clone())
-            .unwrap_or_else(|error| TreeView {
-                dirty: Dirty::Unknown,
-                problem: Some(error.to_string()),
-                ..view
-            })
-    }
-
-    /// The same trees, with main's refs read once for all of them.
-    pub fn with_refs_of_now(&self) -> Result<Trees<'_>, TreeError> {
-        Ok(Trees {
-            engine: self.engine,
-            place: self.place,
-            config: self.config,
-            target: self.target.clone(),
-            host: self.host.clone(),
-            known_refs: Some(self.main_refs()?),
-            known_trees: Arc::clone(&self.known_trees),
-            known_keeper: self.known_keeper.clone(),
-            chores: Default::default(),
-            wishes: self.wishes.clone(),
-        })
-    }
 }
