@@ -36,6 +36,8 @@ pub struct App {
     pub news: News,
     /// Whether operations only read, so that they also work in a copy.
     pub(crate) only_reads: bool,
+    /// weald's own binary, unless it is this process's.
+    program: Option<PathBuf>,
 }
 
 impl App {
@@ -53,7 +55,14 @@ impl App {
             agent: None,
             news: News::default(),
             only_reads: false,
+            program: None,
         }
+    }
+
+    /// The same in a process of another program: weald's own binary is `program`.
+    pub fn started_as(mut self, program: PathBuf) -> Self {
+        self.program = Some(program);
+        self
     }
 
     /// The same for operations that only read.
@@ -85,6 +94,7 @@ impl App {
             agent: Some(session.clone()),
             news: self.news.for_another(),
             only_reads: self.only_reads,
+            program: self.program.clone(),
         }
     }
 
@@ -104,6 +114,7 @@ impl App {
             agent: session.filter(|_| named.is_none_or(|name| name.is_empty())),
             only_reads: false,
             news: self.news.for_another(),
+            program: self.program.clone(),
         }
     }
 
@@ -181,9 +192,12 @@ impl App {
         }
     }
 
-    /// This binary, to be started again inside sandboxes.
+    /// weald's own binary, to be started again, also inside sandboxes.
     pub fn helper(&self) -> Result<PathBuf, Failure> {
-        Ok(std::env::current_exe()?)
+        match &self.program {
+            Some(program) => Ok(program.clone()),
+            None => Ok(std::env::current_exe()?),
+        }
     }
 
     /// Refuses flags that guard what lands where they would be lost: a landing that only waits in the queue is tested with

@@ -1,18 +1,30 @@
 //! One call of an operation: who makes it, who hears of it meanwhile, and what ends it early.
 
+pub mod progress;
 mod role;
 
 use std::ops::Deref;
+use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use weald_core::id::{TaskId, Token};
 use weald_core::name::SessionName;
 use weald_sandbox::Cancel;
 
-use crate::operations::Caller;
-use crate::progress::{Progress, Stage};
 use crate::{App, Engine, Failure, Identity, IdentitySource, identify};
 
+use self::progress::{Progress, Stage};
 pub use self::role::MCP_MARK;
+
+/// What a caller says of itself, by flags or variables. A broker compares it with what the run is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Caller {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionName>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<Token>,
+}
 
 /// What an operation is run with.
 #[derive(Clone, Copy)]
@@ -66,7 +78,7 @@ impl Call<'_> {
     }
 
     /// Shows what takes its time until the answer is dropped.
-    pub fn stage(&self, what: &'static str) -> Stage {
+    pub fn stage(&self, what: &'static str) -> Arc<dyn Stage> {
         self.progress.stage(what)
     }
 

@@ -1,14 +1,16 @@
 //! Landing, as every face does it: the queue is worked until what was asked for has ended.
 
+use std::sync::Arc;
+
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use weald_core::id::LandingId;
 use weald_core::landing::{Landing, LandingStatus};
 
 use crate::failure::landing::refusal_exit;
-use crate::{Call, Ground};
 use crate::{
-    Failure, LandError, LandRequest, Landings, LeftConflict, OnConflict, QueueEnd, Trees, exit,
+    Call, Failure, Ground, LandError, LandRequest, Landings, LeftConflict, Lines, OnConflict,
+    QueueEnd, Trees, exit,
 };
 
 /// The number of a landing that was not recorded.
@@ -64,7 +66,9 @@ pub fn work_landings(
     let worked = match mode {
         Mode::Queue => Ok(QueueEnd::Done),
         Mode::Work => loop {
-            match Landings::new(&ground.trees(call)?).work_queue(ids, request) {
+            let (mut trees, shown) = (ground.trees(call)?, Arc::clone(&stage));
+            trees.host.lines = Lines::to(move |line| shown.line(line));
+            match Landings::new(&trees).work_queue(ids, request) {
                 Ok(QueueEnd::Reload) => {
                     call.tell(&ground.engine);
                     ground = call.landing_ground()?;

@@ -18,7 +18,6 @@ mod ground;
 mod hidden_files;
 pub mod landing;
 pub mod operations;
-pub mod progress;
 pub mod screen;
 pub mod supervision;
 pub mod tracker;
@@ -27,7 +26,7 @@ pub mod window;
 pub use app::App;
 pub use asking::{Ask, Diffed, LandWish, Report};
 pub use authority::{Authority, Mandate, NotAllowed};
-pub use call::{Call, MCP_MARK};
+pub use call::{Call, MCP_MARK, progress};
 pub use environment::Environment;
 pub use failure::Failure;
 pub use ground::Ground;
@@ -79,10 +78,10 @@ pub use weald_landing::{
 pub use weald_trees::{
     AdoptError, Adoption, Against, Binding, BranchExists, BranchOutcome, BroughtBack, ChangedFile,
     CommandResult, Created, Diff, DiffStyle, Dirty, Edit, Exited, ForeignTree, Holder, Host,
-    KeptCommit, KeptWork, Look, NewTree, Outcome, OwnProgram, Patience, PoolStatus, Population,
-    Proposed, PurgeRequest, Purged, RemoveRequest, Removed, RunFolder, RunRequest, RunSandbox,
-    ScopeError, SetupReport, SnapshotRestored, SnapshotView, SyncOutcome, Synced, TrashEntry,
-    TreeError, TreePorts, TreeView, Trees, Trust, Wanted, Wishes, bound_for, quoted,
+    KeptCommit, KeptWork, Lines, Look, NewTree, Outcome, OwnProgram, Patience, PoolStatus,
+    Population, Proposed, PurgeRequest, Purged, RemoveRequest, Removed, RunFolder, RunRequest,
+    RunSandbox, ScopeError, SetupReport, SnapshotRestored, SnapshotView, SyncOutcome, Synced,
+    TrashEntry, TreeError, TreePorts, TreeView, Trees, Trust, Wanted, Wishes, bound_for, quoted,
     read_only_home, run_if_inside,
 };
 pub use weald_upkeep::{

@@ -35,24 +35,13 @@ pub mod undo;
 pub mod vault;
 pub mod works;
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use weald_core::SignedDuration;
-use weald_core::id::Token;
-use weald_core::name::SessionName;
 
+pub use crate::call::Caller;
 use crate::{Ask, Call, Failure, exit};
-
-/// What a caller says of itself, by flags or variables. A broker compares it with what the run is.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Caller {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session: Option<SessionName>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub token: Option<Token>,
-}
 
 /// One thing that weald does.
 pub trait Operation: Serialize + DeserializeOwned + Send + 'static {
@@ -71,7 +60,7 @@ pub trait Operation: Serialize + DeserializeOwned + Send + 'static {
     /// Does it on the host.
     fn run(self, call: &Call<'_>) -> Result<Self::Output, Failure>;
 
-    /// Whether it needs no git, no file of a worktree and no sandbox, and waits for nobody.
+    /// Whether it needs no git, no file of a worktree and no sandbox.
     fn needs_only_the_store(&self) -> bool {
         false
     }
@@ -218,7 +207,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::progress::Progress;
+    use crate::call::progress::Progress;
     use crate::{App, Environment};
 
     struct Nobody;

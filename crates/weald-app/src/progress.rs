@@ -1,11 +1,21 @@
 //! What a face shows of an operation before its answer is there.
 
+use std::sync::Arc;
+
 use weald_core::agent::AgentId;
 
 use crate::{Failure, Ground};
 
-/// Shown until it is dropped.
-pub type Stage = Box<dyn Send>;
+/// Something that takes its time, shown until it is dropped.
+pub trait Stage: Send + Sync {
+    /// The newest line of what is done in it.
+    fn line(&self, text: &str) {
+        let _ = text;
+    }
+}
+
+/// Shown to nobody.
+impl Stage for () {}
 
 /// Shows what an agent wrote since the last call.
 pub type Shown = Box<dyn FnMut() -> Result<(), Failure>>;
@@ -24,9 +34,9 @@ pub trait Progress: Sync {
     }
 
     /// Something that may take its time.
-    fn stage(&self, what: &'static str) -> Stage {
+    fn stage(&self, what: &'static str) -> Arc<dyn Stage> {
         let _ = what;
-        Box::new(())
+        Arc::new(())
     }
 
     /// The output of an agent that is waited for.

@@ -18,6 +18,7 @@ pub use time::{ago, left};
 pub use weald_app::screen::{Form, Screen, because, clean, clean_line};
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::Arc;
 
 use anstream::AutoStream;
 use clap::ColorChoice;
@@ -62,9 +63,9 @@ impl weald_app::progress::Progress for Ui {
     }
 
     /// Shows it on a terminal once it takes longer than half a second.
-    fn stage(&self, what: &'static str) -> Stage {
+    fn stage(&self, what: &'static str) -> Arc<dyn Stage> {
         let is_watched = self.format == Format::Plain && io::stderr().is_terminal();
-        Box::new(Progress::start(what, is_watched))
+        Arc::new(Progress::start(what, is_watched))
     }
 
     fn output_of(&self, ground: &Ground, id: AgentId) -> Result<Shown, Failure> {

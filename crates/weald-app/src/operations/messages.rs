@@ -147,7 +147,7 @@ impl Operation for AskQuestion {
     type Output = Messages;
 
     fn needs_only_the_store(&self) -> bool {
-        self.wait.is_none()
+        true
     }
 
     fn validate(&self) -> Result<(), Failure> {
@@ -158,6 +158,7 @@ impl Operation for AskQuestion {
         let engine = call.engine()?;
         let asked = self.question().send_for(call, &engine)?;
         self.answered(asked, |id, wait| {
+            let _stage = call.stage("waiting for the answer");
             Ok(engine.await_reply(id, wait, call.cancel)?)
         })
     }
@@ -209,7 +210,7 @@ impl Operation for ReadInbox {
     type Output = Messages;
 
     fn needs_only_the_store(&self) -> bool {
-        self.wait.is_none()
+        true
     }
 
     fn validate(&self) -> Result<(), Failure> {
@@ -224,6 +225,7 @@ impl Operation for ReadInbox {
             all: self.all,
             limit: self.limit,
         };
+        let _stage = call.stage("waiting for a message");
         let look = || engine.inbox(&owner, query);
         let messages =
             engine.look_until(self.patience(), call.cancel, look, |it| !it.is_empty())?;

@@ -379,6 +379,10 @@ impl Operation for WaitForAgents {
     const NAME: &'static str = "agent_wait";
     type Output = WaitedAgents;
 
+    fn needs_only_the_store(&self) -> bool {
+        true
+    }
+
     fn validate(&self) -> Result<(), Failure> {
         within_reason("timeout", Some(self.timeout))
     }
@@ -387,6 +391,8 @@ impl Operation for WaitForAgents {
         let ground = call.ground()?;
         let ids = self.meant(&ground)?;
         let deadline = Instant::now() + self.timeout.unsigned_abs();
+        let stage = call.stage("waiting for agents");
+        let mut shown = None;
         let timed_out = loop {
             ground.engine.reap_agents()?;
             let mut over = 0;
@@ -396,7 +402,11 @@ impl Operation for WaitForAgents {
             if over == ids.len() || (self.any && over > 0) {
                 break false;
             }
-            if Instant::now() >= deadline {
+            if shown != Some(over) {
+                shown = Some(over);
+                stage.line(&format!("{over} of {} ended", ids.len()));
+            }
+            if Instant::now() >= deadline || call.cancel.asked().is_some() {
                 break true;
             }
             std::thread::sleep(SLOW_POLL);

@@ -19,7 +19,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep, sleep_until, timeout};
 
 use super::kept::Kept;
 
@@ -107,8 +107,7 @@ pub async fn run(
     let mut stdout = Kept::new(limits.head, limits.tail);
     let mut stderr = Kept::new(16 << 10, 16 << 10);
     let mut progress = Progress::of(context);
-    let mut tick = interval(TICK);
-    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut tick = ticks();
     let (mut out_open, mut err_open) = (true, true);
     let mut asked: Option<Instant> = None;
     // A process that it left behind may hold its streams; its own end is what counts.
@@ -122,18 +121,16 @@ pub async fn run(
                 err_open = read.map_err(Cut::Failed)?;
             }
             status = child.wait() => break status.map_err(Cut::Failed)?,
-            () = context.ct.cancelled(), if asked.is_none() => asked = Some(leave_alone(&child, lasts)),
-            () = left(&mut gone), if asked.is_none() => asked = Some(leave_alone(&child, lasts)),
+            () = nobody_waits(context, &mut gone), if asked.is_none() => {
+                asked = Some(leave_alone(&child, lasts));
+            }
             () = until(asked), if asked.is_some() => {
                 let _ = child.start_kill();
                 asked = Some(Instant::now() + GRACE);
             }
             _ = tick.tick() => {
-                if asked.is_none() && nobody_reads() {
-                    asked = Some(leave_alone(&child, lasts));
-                }
                 let told = if limits.is_told { &stdout } else { &stderr };
-                progress.tell(told).await;
+                progress.tell(told.total(), || told.last_line()).await;
             }
         }
     };
@@ -142,6 +139,8 @@ pub async fn run(
     }
     drain(&mut out, &mut stdout, out_open).await;
     drain(&mut err, &mut stderr, err_open).await;
+    let told = if limits.is_told { &stdout } else { &stderr };
+    progress.tell_news(told.total(), || told.last_line()).await;
     Ok(Ended {
         status,
         stdout,
@@ -163,6 +162,27 @@ async fn drain(stream: &mut (impl AsyncRead + Unpin), kept: &mut Kept, is_open: 
     }
     let all = async { while let Ok(true) = read_some(stream, kept).await {} };
     let _ = timeout(Duration::from_millis(200), pin!(all)).await;
+}
+
+/// How often news are passed on.
+pub fn ticks() -> Interval {
+    let mut tick = interval(TICK);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    tick
+}
+
+/// Ends when the client has taken the call back, has left, or reads nothing any more.
+pub async fn nobody_waits(context: &RequestContext<RoleServer>, gone: &mut watch::Receiver<bool>) {
+    let unread = async {
+        while !nobody_reads() {
+            sleep(TICK).await;
+        }
+    };
+    tokio::select! {
+        () = context.ct.cancelled() => {}
+        () = left(gone) => {}
+        () = unread => {}
+    }
 }
 
 /// Ends when the client has left.
@@ -207,7 +227,7 @@ fn nobody_reads() -> bool {
 }
 
 /// What a client that asked for it hears while a call is at work.
-struct Progress<'a> {
+pub struct Progress<'a> {
     context: &'a RequestContext<RoleServer>,
     token: Option<ProgressToken>,
     since: Instant,
@@ -217,7 +237,7 @@ struct Progress<'a> {
 }
 
 impl<'a> Progress<'a> {
-    fn of(context: &'a RequestContext<RoleServer>) -> Self {
+    pub fn of(context: &'a RequestContext<RoleServer>) -> Self {
         let now = Instant::now();
         Self {
             token: context.meta.get_progress_token(),
@@ -229,16 +249,23 @@ impl<'a> Progress<'a> {
         }
     }
 
+    /// Passes the newest line on, if there is one. `total` grows with every line.
+    pub async fn tell_news(&mut self, total: u64, newest: impl FnOnce() -> Option<String>) {
+        if total > self.told {
+            self.tell(total, newest).await;
+        }
+    }
+
     /// Passes the newest line on, or says that it goes on.
-    async fn tell(&mut self, output: &Kept) {
+    pub async fn tell(&mut self, total: u64, newest: impl FnOnce() -> Option<String>) {
         let Some(token) = &self.token else { return };
-        let news = output.last_line().filter(|_| output.total() > self.told);
+        let news = if total > self.told { newest() } else { None };
         let message = match news {
             Some(line) => line.chars().take(MESSAGE).collect(),
             None if self.told_at.elapsed() < QUIET => return,
             None => format!("at work for {} s", self.since.elapsed().as_secs()),
         };
-        self.told = output.total();
+        self.told = total;
         self.told_at = Instant::now();
         self.count += 1;
         let param = ProgressNotificationParam::new(token.clone(), f64::from(self.count))

@@ -2,9 +2,10 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use weald_app::operations::{Caller, Done, Operation};
-use weald_app::progress::Progress;
+use weald_app::progress::{Progress, Stage};
 use weald_app::{App, Call, Environment, Failure, tracker};
 use weald_sandbox::Cancel;
 
@@ -15,13 +16,46 @@ pub struct Host {
     settings: Vec<(String, String)>,
 }
 
-/// A client of MCP sees the answer and nothing else.
-struct Silence;
+/// The newest line of a call that is at work, and how many there were; only progress notifications show it.
+#[derive(Default)]
+pub struct Heard(Mutex<(u64, String)>);
 
-impl Progress for Silence {
-    fn note(&self, _: &str) {}
+impl Heard {
+    fn hear(&self, text: &str) {
+        let mut heard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *heard = (heard.0 + 1, text.to_owned());
+    }
 
-    fn warn(&self, _: &str) {}
+    pub fn newest(&self) -> (u64, String) {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+impl Stage for Heard {
+    fn line(&self, text: &str) {
+        self.hear(text);
+    }
+}
+
+/// Passes on what an operation tells.
+struct Told<'a>(&'a Arc<Heard>);
+
+impl Progress for Told<'_> {
+    fn note(&self, text: &str) {
+        self.0.hear(text);
+    }
+
+    fn warn(&self, text: &str) {
+        self.0.hear(text);
+    }
+
+    fn stage(&self, what: &'static str) -> Arc<dyn Stage> {
+        self.0.hear(what);
+        self.0.clone()
+    }
 }
 
 impl Host {
@@ -40,6 +74,7 @@ impl Host {
         request: O,
         caller: &Caller,
         variables: &[(&str, String)],
+        (heard, cancel): (&Arc<Heard>, &Cancel),
     ) -> Result<Done, Failure> {
         let environment = variables
             .iter()
@@ -53,8 +88,8 @@ impl Host {
         let call = Call {
             app: &app,
             caller,
-            progress: &Silence,
-            cancel: &Cancel::by_caller(),
+            progress: &Told(heard),
+            cancel,
         };
         let done = call.perform(request, None);
         tracker::at_end(&call);

@@ -1,11 +1,12 @@
 //! How a tool does its work: an operation that needs the store and nothing else in this process, any other, and a command
 //! whose output is the answer, by this binary, started again.
 //!
-//! A process of its own has no way to print into the protocol, can be interrupted when a client takes its call back, goes
-//! through the broker inside a sandbox, and is judged as every other call of an agent is. It costs a few milliseconds.
+//! A process of its own has no way to print into the protocol, goes through the broker inside a sandbox, and is judged as
+//! every other call of an agent is. It costs a few milliseconds.
 
 use std::io;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,9 +24,10 @@ use weald_app::operations::looking::ShownDiff;
 use weald_app::operations::sessions::{EndSession, Heartbeat};
 use weald_app::operations::{Caller, Done, Operation};
 use weald_app::{Failure, MCP_MARK};
+use weald_sandbox::Cancel;
 
-use super::child::{self, Cut, Ended, GRACE, Lasts, Limits, left};
-use super::host::Host;
+use super::child::{self, Cut, Ended, GRACE, Lasts, Limits, Progress, left, nobody_waits, ticks};
+use super::host::{Heard, Host};
 use super::kept::Kept;
 use super::tool::Audience;
 use super::words::{self, too_long};
@@ -107,15 +109,18 @@ impl Weald {
         [Some(mark), name].into_iter().flatten().collect()
     }
 
-    /// Does an operation in this process, on a thread of its own: nothing interrupts it.
+    /// Does an operation in this process, on a thread of its own.
     async fn do_here<O: Operation>(
         &self,
         host: &Arc<Host>,
         caller: Caller,
         request: O,
+        heard: Arc<Heard>,
+        cancel: Cancel,
     ) -> Result<Done, Failure> {
         let (host, variables) = (Arc::clone(host), self.variables());
-        let done = spawn_blocking(move || host.perform(request, &caller, &variables)).await;
+        let perform = move || host.perform(request, &caller, &variables, (&heard, &cancel));
+        let done = spawn_blocking(perform).await;
         // Whatever broke the thread may have happened after a change: it is not done again.
         done.unwrap_or_else(|_| Err(Failure::bug()))
     }
@@ -136,7 +141,10 @@ impl Weald {
                 renew: true,
             };
             // What is wrong with it, the next call will say.
-            let _ = self.do_here(host, Caller::default(), beat).await;
+            let (caller, cancel) = (Caller::default(), Cancel::by_caller());
+            let _ = self
+                .do_here(host, caller, beat, Arc::default(), cancel)
+                .await;
         }
     }
 
@@ -206,7 +214,7 @@ impl<'a> Call<'a> {
     }
 
     /// The same for what the caller says of itself. An operation that needs the store alone is done on a thread of this
-    /// process, to its end; any other in a process of its own, which gets the request on its stdin.
+    /// process; any other in a process of its own, which gets the request on its stdin.
     pub async fn perform_as<O: Operation>(
         &self,
         caller: Caller,
@@ -214,13 +222,50 @@ impl<'a> Call<'a> {
     ) -> Result<JsonObject, Fault> {
         let wanted = wanted(&request, &caller);
         words::fit(&wanted)?;
-        let is_short = self.lasts == Lasts::Shortly && request.needs_only_the_store();
-        if let Some(host) = self.weald.host.as_ref().filter(|_| is_short) {
-            return Ok(self.weald.do_here(host, caller, request).await?.answer);
+        let host = self.weald.host.as_ref();
+        if let Some(host) = host.filter(|_| request.needs_only_the_store()) {
+            return self.perform_here(host, caller, request).await;
         }
         let input = wanted.to_string().into_bytes();
         let ended = self.begin(&["operate", O::NAME], Limits::answer(), Some(input));
         answer_of(&ended.await?)
+    }
+
+    /// Does an operation on a thread of this process. A long one is cancelled when nobody waits for it any more.
+    async fn perform_here<O: Operation>(
+        &self,
+        host: &Arc<Host>,
+        caller: Caller,
+        request: O,
+    ) -> Result<JsonObject, Fault> {
+        let (heard, cancel) = (Arc::<Heard>::default(), Cancel::by_caller());
+        let work = self
+            .weald
+            .do_here(host, caller, request, heard.clone(), cancel.clone());
+        let (mut work, mut gone) = (pin!(work), self.gone.clone());
+        let (mut progress, mut tick) = (Progress::of(self.context), ticks());
+        let mut is_awaited = true;
+        let done = loop {
+            let may_cancel = is_awaited && self.lasts == Lasts::Long;
+            tokio::select! {
+                biased;
+                done = &mut work => break done,
+                () = nobody_waits(self.context, &mut gone), if may_cancel => {
+                    is_awaited = false;
+                    cancel.ask();
+                }
+                _ = tick.tick() => {
+                    let (total, line) = heard.newest();
+                    progress.tell(total, || Some(line)).await;
+                }
+            }
+        };
+        let (total, line) = heard.newest();
+        progress.tell_news(total, || Some(line)).await;
+        match is_awaited {
+            true => Ok(done?.answer),
+            false => Err(taken_back()),
+        }
     }
 
     /// What changed, as a patch of so many bytes at most, and whether something was left out.

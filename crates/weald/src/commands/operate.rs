@@ -1,16 +1,22 @@
 //! `weald operate`: one operation, for a server that wants it done by a process of its own.
 
 use std::io::{self, Read, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde::Deserialize;
 use serde_json::Value;
-use weald_app::Failure;
 use weald_app::operations::{self, Broker, Caller, Entry};
+use weald_app::progress::{Progress, Stage};
+use weald_app::{Call, Failure};
 
 use super::inside::Inside;
 use crate::context::Context;
-use crate::ui::Fields;
+use crate::ui::{Fields, Ui};
+
+/// How long a line stands before the next one.
+const MOMENT: Duration = Duration::from_millis(200);
 
 /// The longest request that is read.
 const LONGEST: u64 = 64 << 20;
@@ -31,6 +37,43 @@ struct Wanted {
     caller: Caller,
 }
 
+/// Shows stages and their lines on stderr, too: the server makes progress notifications of it.
+struct Narrator<'a>(&'a Ui);
+
+impl Progress for Narrator<'_> {
+    fn note(&self, text: &str) {
+        self.0.note(text);
+    }
+
+    fn warn(&self, text: &str) {
+        self.0.warn(text);
+    }
+
+    fn begins(&self, text: &str) {
+        self.0.begins(text);
+    }
+
+    fn stage(&self, what: &'static str) -> Arc<dyn Stage> {
+        self.note(what);
+        Arc::new(Narrated::default())
+    }
+}
+
+/// When a line was written last. Of many lines in a moment one is enough.
+#[derive(Default)]
+struct Narrated(Mutex<Option<Instant>>);
+
+impl Stage for Narrated {
+    fn line(&self, text: &str) {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.is_none_or(|last| last.elapsed() >= MOMENT) {
+            *last = Some(Instant::now());
+            // Nobody may be left to read it.
+            let _ = io::stderr().write_all(format!("{text}\n").as_bytes());
+        }
+    }
+}
+
 impl Operate {
     pub fn only_reads(&self) -> bool {
         operations::named(&self.name).is_some_and(|entry| entry.reads)
@@ -45,7 +88,11 @@ impl Operate {
             .map_err(|error| Failure::bad_request(&self.name, &error))?;
         let inside = Inside::of(context);
         let broker = inside.as_ref().map(|inside| inside as &dyn Broker);
-        let done = perform(wanted.request, &context.by(&wanted.caller), broker)?;
+        let call = Call {
+            progress: &Narrator(context.ui),
+            ..context.by(&wanted.caller)
+        };
+        let done = perform(wanted.request, &call, broker)?;
         let mut out = context.ui.json_out();
         writeln!(out, "{}", Fields::of(&done.answer).finish())?;
         out.flush()?;

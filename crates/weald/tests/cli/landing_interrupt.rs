@@ -32,14 +32,14 @@ fn ended(child: Child) -> Answer {
     Answer::of(child.wait_with_output().unwrap())
 }
 
-fn status_of(env: &TestEnv, id: usize) -> Value {
+pub fn status_of(env: &TestEnv, id: usize) -> Value {
     let all = env.ok(&["queue", "status", "--all"])["queue"].clone();
     let all = all.as_array().unwrap().clone();
     all.iter().find(|one| one["id"] == id).unwrap()["status"].clone()
 }
 
 /// A repository whose gate takes for ever, with tree `a`.
-fn endless() -> TestEnv {
+pub fn endless() -> TestEnv {
     let env = repository();
     env.ok(&["config", "set", "gate.command", "sleep 600"]);
     let path = grow(&env, "a", "sealed");
@@ -47,7 +47,7 @@ fn endless() -> TestEnv {
     env
 }
 
-fn is_testing(env: &TestEnv, id: usize) -> bool {
+pub fn is_testing(env: &TestEnv, id: usize) -> bool {
     let open = env.ok(&["queue"])["queue"].clone();
     let log = env.private().join(format!("landings/{id}-1.log"));
     let text = fs::read_to_string(log).unwrap_or_default();
@@ -55,7 +55,7 @@ fn is_testing(env: &TestEnv, id: usize) -> bool {
     open.clone().any(|one| one["id"] == id) && text.contains("$ sleep 600")
 }
 
-fn no_gate_goes_on(env: &TestEnv) {
+pub fn no_gate_goes_on(env: &TestEnv) {
     let gates = env.root().join("app.weald/.gate");
     let is_empty = |path: &Path| fs::read_dir(path).is_ok_and(|mut all| all.next().is_none());
     assert!(!gates.exists() || is_empty(&gates));

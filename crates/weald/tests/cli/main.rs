@@ -16,6 +16,7 @@ mod agents_workers;
 mod broker;
 mod broker_hostile;
 mod broker_view;
+mod cancelled_calls;
 mod card_names;
 mod claims;
 mod classroom;

@@ -49,7 +49,7 @@ fn p13_whatever_takes_long_ends_with_a_server_that_is_killed() {
     let log = env.private().join("landings/1-1.log");
     wait_until(|| fs::read_to_string(&log).is_ok_and(|text| text.contains("$ sleep 600")));
     let mark = mark_of(&client);
-    wait_until(|| running(&mark) == 3);
+    wait_until(|| running(&mark) == 2);
     client.child.kill().unwrap();
     let began = Instant::now();
     client.child.wait().unwrap();
@@ -159,13 +159,12 @@ fn p13_first_calls_that_come_at_once_are_one_session_that_ends() {
 #[test]
 fn p13_only_so_many_calls_are_at_work_at_once() {
     let env = repository();
+    grow(&env, "a", "sealed");
     let mut client = McpClient::start(&env, &["--session", "alice"]);
     client.initialize();
     for _ in 0..20 {
-        client.ask(
-            "tools/call",
-            called("message_inbox", json!({"wait_seconds": 600})),
-        );
+        let command = json!({"name": "a", "command": "sleep 600"});
+        client.ask("tools/call", called("worktree_run", command));
     }
     let mark = mark_of(&client);
     wait_until(|| running(&mark) == 16);

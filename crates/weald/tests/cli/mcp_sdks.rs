@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use weald_testkit::{Answer, McpSdk, TestEnv, full_scale, skipped};
 
 use crate::mcp::TOOLS;
-use crate::trees_remove::repository;
+use crate::mcp_ends::running;
+use crate::trees_remove::{commit, grow, repository};
 
 /// A kind of client: an SDK, and how it speaks.
 pub struct Kind {
@@ -225,6 +226,61 @@ fn p13_the_official_sdks_call_every_tool_and_find_its_answers_valid() {
         assert!(env.repo().join("new.py").exists());
         let task = env.ok(&["task", "show", "1"]);
         assert_eq!(task["task"]["status"], "completed");
+    }
+}
+
+/// Cancelled in the server's process (an inbox, agents) as in one of its own (a landing): what waited has ended, and what
+/// was waited for goes on.
+#[test]
+fn p13_the_official_sdks_hear_how_far_a_call_is_and_cancel_it() {
+    let kinds = kinds();
+    let envs: Vec<_> = kinds.iter().map(|_| repository()).collect();
+    let started = kinds.iter().zip(&envs).enumerate();
+    let clients: Vec<_> = started
+        .map(|(number, (kind, env))| {
+            let sleep = format!("sleep 64{number}.{}", std::process::id());
+            let gate = format!("echo half way; {sleep}");
+            env.ok(&["config", "set", "gate.command", &gate]);
+            commit(env, &grow(env, "a", "sealed"), "mine", "m\n");
+            env.ok(&["task", "add", "one"]);
+            let steps = json!([
+                {"tool": "worktree_create", "arguments": {"name": "b"}},
+                {"tool": "land", "arguments": {"name": "a"}, "cancel_once": "half way"},
+                {"tool": "land_status", "arguments": {}, "until": "dropped"},
+                {"tool": "agent_spawn", "arguments": {"task_id": 1, "command": "sleep 600", "name": "carol"}},
+                {"tool": "wait_agents", "arguments": {"timeout_seconds": 600}, "cancel_once": "0 of 1 ended"},
+                {"tool": "check_agents", "arguments": {}},
+                {"tool": "message_inbox", "arguments": {"wait_seconds": 600}, "cancel_once": "waiting for a message"},
+                {"tool": "message_send", "arguments": {"to": "lead", "text": "still there?"}},
+                {"tool": "message_inbox", "arguments": {}},
+                {"tool": "agent_stop", "arguments": {"agent": "carol", "wait": true}},
+            ]);
+            (sleep, kind.start(env, Some("lead"), &steps))
+        })
+        .collect();
+    for ((kind, env), (sleep, client)) in kinds.iter().zip(&envs).zip(clients) {
+        let told = Kind::told(client);
+        let results = told["results"].as_array().unwrap();
+        let names = ["land", "wait_agents", "message_inbox"];
+        let cancelled = results.iter().filter(|result| result["cancelled"] == true);
+        let cancelled: Vec<_> = cancelled.map(|result| &result["tool"]).collect();
+        assert_eq!(cancelled, names, "{}: {told:#}", kind.mode);
+        for (place, heard) in [(0, "worktree"), (1, "half way"), (3, "agent")] {
+            let progress = results[place]["progress"].to_string();
+            assert!(progress.contains(heard), "{}: {told:#}", kind.mode);
+        }
+        let agents = &results[5]["answer"]["agents"];
+        assert_eq!(agents[0]["status"], "running", "{told:#}");
+        let messages = &results[8]["answer"]["messages"];
+        assert_eq!(messages[0]["text"], "still there?", "{told:#}");
+        // Nothing landed, nothing is left running, and the queue is free.
+        let queue = env.ok(&["queue", "status", "--all"]);
+        assert_eq!(queue["queue"][0]["outcome"], "dropped");
+        assert_eq!(queue["holder"], Value::Null);
+        assert!(!env.repo().join("mine").exists());
+        assert_eq!(running(&sleep), 0);
+        env.ok(&["config", "set", "gate.command", "true"]);
+        env.ok(&["land", "a"]);
     }
 }
 

@@ -2,7 +2,8 @@
 //
 // client.mjs SDK MODE PLAN COMMAND [ARGUMENT…]: SDK is the folder that both were installed in; MODE is v1, legacy or a
 // protocol version (of v2); PLAN is a file with a list of {"tool", "arguments"}. Both SDKs validate each structured result
-// against the tool's output schema once the tools were listed.
+// against the tool's output schema once the tools were listed. A step with "cancel_once" is cancelled when a progress
+// notification has these words; one with "until" is called again until its answer has them.
 
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -25,13 +26,26 @@ function connection() {
 }
 
 async function call(client, step) {
+  const calling = new AbortController();
+  const told = { tool: step.tool, progress: [] };
+  const onprogress = ({ message }) => {
+    told.progress.push(message);
+    if (step.cancel_once && message.includes(step.cancel_once)) calling.abort();
+  };
+  const options = { signal: calling.signal, onprogress };
+  const schema = mode === "v1" ? [undefined] : [];
   try {
-    const result = await client.callTool({ name: step.tool, arguments: step.arguments });
+    const result = await client.callTool({ name: step.tool, arguments: step.arguments }, ...schema, options);
     const answer = result.isError ? JSON.parse(result.content[0].text) : result.structuredContent;
-    return { tool: step.tool, error: result.isError ?? false, answer };
+    if (!result.isError && !JSON.stringify(answer).includes(step.until ?? "")) {
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      return call(client, step);
+    }
+    return { ...told, error: result.isError ?? false, answer };
   } catch (error) {
+    if (calling.signal.aborted) return { ...told, cancelled: true };
     // A protocol error is told like any other result.
-    return { tool: step.tool, protocol_error: String(error).slice(0, 500) };
+    return { ...told, protocol_error: String(error).slice(0, 500) };
   }
 }
 

@@ -2,6 +2,8 @@
 
 client.py MODE PLAN COMMAND [ARGUMENT…]: MODE is legacy, auto or a protocol version; PLAN is a file with a list of
 {"tool", "arguments"}. Each structured result is validated against the tool's output schema, by the SDK and here again.
+A step with "cancel_once" is cancelled when a progress notification has these words; one with "until" is called again
+until its answer has them.
 """
 
 import asyncio
@@ -14,14 +16,29 @@ from mcp import Client, StdioServerParameters
 
 
 async def call(client, schemas, step):
+    progress = []
+    words = step.get("cancel_once")
+
+    async def heard(_progress, _total, message):
+        progress.append(message)
+        if words and words in message:
+            calling.cancel()
+
+    calling = asyncio.ensure_future(client.call_tool(step["tool"], step["arguments"], progress_callback=heard))
+    told = {"tool": step["tool"], "progress": progress}
     try:
-        result = await client.call_tool(step["tool"], step["arguments"])
+        result = await calling
+    except asyncio.CancelledError:
+        return {**told, "cancelled": True}
     except Exception as error:  # a protocol error is told like any other result
-        return {"tool": step["tool"], "protocol_error": str(error)[:500]}
+        return {**told, "protocol_error": str(error)[:500]}
     if result.is_error:
-        return {"tool": step["tool"], "error": True, "answer": json.loads(result.content[0].text)}
+        return {**told, "error": True, "answer": json.loads(result.content[0].text)}
+    if step.get("until", "") not in json.dumps(result.structured_content):
+        await asyncio.sleep(0.1)
+        return await call(client, schemas, step)
     jsonschema.validate(result.structured_content, schemas[step["tool"]])
-    return {"tool": step["tool"], "error": False, "answer": result.structured_content}
+    return {**told, "error": False, "answer": result.structured_content}
 
 
 async def main(mode, plan, command):
