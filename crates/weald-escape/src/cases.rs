@@ -4,7 +4,7 @@ use super::Attempt::{Native, Script};
 use super::Effect::{Outside, Success, Victim};
 use super::{Attempt, Case, Effect};
 
-pub(super) const fn case(name: &'static str, attempt: Attempt, effect: Effect) -> Case {
+const fn case(name: &'static str, attempt: Attempt, effect: Effect) -> Case {
     Case {
         name,
         attempt,
@@ -13,125 +13,98 @@ pub(super) const fn case(name: &'static str, attempt: Attempt, effect: Effect) -
     }
 }
 
+/// A function that must fail.
+pub(super) const fn native(name: &'static str, attempt: &'static str) -> Case {
+    case(name, Native(attempt), Success)
+}
+
+/// A script that must change nothing outside.
+pub(super) const fn script(name: &'static str, line: &'static str) -> Case {
+    case(name, Script(line), Outside)
+}
+
+/// A script that must fail.
+pub(super) const fn failing(name: &'static str, line: &'static str) -> Case {
+    case(name, Script(line), Success)
+}
+
 /// A case that Landlock alone does not keep in.
-const fn full_only(name: &'static str, attempt: Attempt, effect: Effect) -> Case {
+pub(super) const fn full_only(case: Case) -> Case {
     Case {
-        name,
-        attempt,
-        effect,
         landlock: false,
+        ..case
     }
 }
 
 /// Files outside, by every way to them.
 pub const FILES: &[Case] = &[
-    case("overwrite a file", Script("echo x > $OUT/file"), Outside),
-    case("append to a file", Script("echo x >> $OUT/file"), Outside),
-    case("create a file", Script("echo x > $OUT/new"), Outside),
-    case("create a directory", Script("mkdir $OUT/newdir"), Outside),
-    case(
-        "truncate a file",
-        Script("truncate -s 0 $OUT/file"),
-        Outside,
-    ),
-    case("remove a file", Script("rm $OUT/file"), Outside),
-    case("remove a directory", Script("rmdir $OUT/empty"), Outside),
-    case("remove a tree", Script("rm -rf $OUT/dir"), Outside),
-    case(
-        "rename a file outside",
-        Script("mv $OUT/file $OUT/renamed"),
-        Outside,
-    ),
-    case("move a file in", Script("mv $OUT/file ./stolen"), Outside),
-    case("move a file out", Script("mv inside $OUT/moved"), Outside),
-    case("copy a file out", Script("cp inside $OUT/copied"), Outside),
+    script("overwrite a file", "echo x > $OUT/file"),
+    script("append to a file", "echo x >> $OUT/file"),
+    script("create a file", "echo x > $OUT/new"),
+    script("create a directory", "mkdir $OUT/newdir"),
+    script("truncate a file", "truncate -s 0 $OUT/file"),
+    script("remove a file", "rm $OUT/file"),
+    script("remove a directory", "rmdir $OUT/empty"),
+    script("remove a tree", "rm -rf $OUT/dir"),
+    script("rename a file outside", "mv $OUT/file $OUT/renamed"),
+    script("move a file in", "mv $OUT/file ./stolen"),
+    script("move a file out", "mv inside $OUT/moved"),
+    script("copy a file out", "cp inside $OUT/copied"),
     case("exchange two files", Native("exchange"), Outside),
-    case(
+    script(
         "hard-link in and write",
-        Script("ln $OUT/file ./link; echo x > link"),
-        Outside,
+        "ln $OUT/file ./link; echo x > link",
     ),
-    case("hard-link out", Script("ln inside $OUT/linked"), Outside),
-    case(
-        "symlink outside",
-        Script("ln -s /etc/passwd $OUT/sym"),
-        Outside,
-    ),
-    case(
-        "write through a symlink",
-        Script("ln -s $OUT/file s; echo x > s"),
-        Outside,
-    ),
-    case(
+    script("hard-link out", "ln inside $OUT/linked"),
+    script("symlink outside", "ln -s /etc/passwd $OUT/sym"),
+    script("write through a symlink", "ln -s $OUT/file s; echo x > s"),
+    script(
         "create through a linked directory",
-        Script("ln -s $OUT d; echo x > d/new"),
-        Outside,
+        "ln -s $OUT d; echo x > d/new",
     ),
-    case("write through ..", Script("echo x > ../out/file"), Outside),
-    case(
-        "leave with cd",
-        Script("cd ..; cd out; echo x > file"),
-        Outside,
-    ),
-    case(
+    script("write through ..", "echo x > ../out/file"),
+    script("leave with cd", "cd ..; cd out; echo x > file"),
+    script(
         "write through /proc/self/cwd",
-        Script("echo x > /proc/self/cwd/../out/file"),
-        Outside,
+        "echo x > /proc/self/cwd/../out/file",
     ),
-    case(
+    script(
         "write through /proc/self/root",
-        Script("echo x > /proc/self/root$OUT/file"),
-        Outside,
+        "echo x > /proc/self/root$OUT/file",
     ),
-    case(
+    script(
         "write through the victim's cwd",
-        Script("echo x > /proc/$VICTIM/cwd/file"),
-        Outside,
+        "echo x > /proc/$VICTIM/cwd/file",
     ),
-    case(
+    script(
         "write through the victim's root",
-        Script("echo x > /proc/$VICTIM/root$OUT/file"),
-        Outside,
+        "echo x > /proc/$VICTIM/root$OUT/file",
     ),
-    case("make a FIFO", Script("mkfifo $OUT/fifo"), Outside),
+    script("make a FIFO", "mkfifo $OUT/fifo"),
     case("bind a socket outside", Native("bind-outside"), Outside),
-    full_only("touch a file", Script("touch $OUT/file"), Outside),
-    full_only(
+    full_only(script("touch a file", "touch $OUT/file")),
+    full_only(script(
         "set a file's time back",
-        Script("touch -d 2001-01-01 $OUT/file"),
-        Outside,
-    ),
-    full_only("chmod a file", Script("chmod 777 $OUT/file"), Outside),
-    full_only("chmod a tree", Script("chmod -R go+w $OUT/dir"), Outside),
-    case("set-user-id a file", Script("chmod u+s $OUT/file"), Outside),
-    full_only("chown a file", Script("chown 12345 $OUT/file"), Outside),
-    full_only("set an extended attribute", Native("setxattr"), Success),
-    full_only("set a file's flags", Native("setflags"), Success),
-    full_only("utimensat", Native("utimensat"), Outside),
-    case(
-        "dd into a file",
-        Script("dd if=inside of=$OUT/file conv=notrunc"),
-        Outside,
-    ),
-    case(
-        "edit in place",
-        Script("sed -i s/outside/x/ $OUT/file"),
-        Outside,
-    ),
-    case("tee into a file", Script("echo x | tee $OUT/file"), Outside),
-    case(
+        "touch -d 2001-01-01 $OUT/file",
+    )),
+    full_only(script("chmod a file", "chmod 777 $OUT/file")),
+    full_only(script("chmod a tree", "chmod -R go+w $OUT/dir")),
+    script("set-user-id a file", "chmod u+s $OUT/file"),
+    full_only(script("chown a file", "chown 12345 $OUT/file")),
+    full_only(native("set an extended attribute", "setxattr")),
+    full_only(native("set a file's flags", "setflags")),
+    full_only(case("utimensat", Native("utimensat"), Outside)),
+    script("dd into a file", "dd if=inside of=$OUT/file conv=notrunc"),
+    script("edit in place", "sed -i s/outside/x/ $OUT/file"),
+    script("tee into a file", "echo x | tee $OUT/file"),
+    script(
         "unpack outside",
-        Script("tar -cf a.tar inside; tar -xf a.tar -C $OUT"),
-        Outside,
+        "tar -cf a.tar inside; tar -xf a.tar -C $OUT",
     ),
     case("truncate(2)", Native("truncate"), Outside),
     case("open with O_TRUNC", Native("open-trunc"), Outside),
     case("link an O_TMPFILE out", Native("tmpfile-link"), Outside),
-    case(
-        "rename over a file",
-        Script("mv -f inside $OUT/file"),
-        Outside,
-    ),
+    script("rename over a file", "mv -f inside $OUT/file"),
     case("mknod a FIFO outside", Native("mknod-fifo"), Outside),
     case("use an inherited file", Native("inherited-file"), Outside),
     case(
@@ -139,142 +112,71 @@ pub const FILES: &[Case] = &[
         Native("inherited-directory"),
         Outside,
     ),
-    full_only(
+    full_only(script(
         "leave a file in /tmp",
-        Script("echo x > /tmp/$(basename $ROOT)-leak"),
-        Outside,
-    ),
-    full_only(
+        "echo x > /tmp/$(basename $ROOT)-leak",
+    )),
+    full_only(script(
         "leave a file in /var/tmp",
-        Script("echo x > /var/tmp/$(basename $ROOT)-leak"),
-        Outside,
-    ),
-    full_only(
+        "echo x > /var/tmp/$(basename $ROOT)-leak",
+    )),
+    full_only(script(
         "leave a file in /dev/shm",
-        Script("echo x > /dev/shm/$(basename $ROOT)-leak"),
-        Outside,
-    ),
+        "echo x > /dev/shm/$(basename $ROOT)-leak",
+    )),
 ];
 
 /// The agents' and the user's own settings.
 pub const HOME: &[Case] = &[
-    case(
+    script(
         "Claude's settings",
-        Script("echo '{\"hooks\":{}}' > $HOME/.claude/settings.json"),
-        Outside,
+        "echo '{\"hooks\":{}}' > $HOME/.claude/settings.json",
     ),
-    case(
-        "Claude's state",
-        Script("echo '{}x' > $HOME/.claude.json"),
-        Outside,
-    ),
-    case(
-        "a new hook of Claude's",
-        Script("mkdir $HOME/.claude/hooks"),
-        Outside,
-    ),
-    case(
+    script("Claude's state", "echo '{}x' > $HOME/.claude.json"),
+    script("a new hook of Claude's", "mkdir $HOME/.claude/hooks"),
+    script(
         "a new plugin of Claude's",
-        Script("echo x > $HOME/.claude/plugin.json"),
-        Outside,
+        "echo x > $HOME/.claude/plugin.json",
     ),
-    case(
-        "Codex's settings",
-        Script("echo x >> $HOME/.codex/config.toml"),
-        Outside,
-    ),
-    case(
-        "Codex's hooks",
-        Script("echo x >> $HOME/.codex/hooks.json"),
-        Outside,
-    ),
-    case("MCP servers", Script("echo x >> $HOME/.mcp.json"), Outside),
-    case(
-        "git's settings",
-        Script("git config --global alias.x '!sh'"),
-        Outside,
-    ),
-    case(
-        "git's other settings",
-        Script("echo x >> $HOME/.config/git/config"),
-        Outside,
-    ),
-    case(
-        "the shell's start-up",
-        Script("echo x >> $HOME/.bashrc"),
-        Outside,
-    ),
-    case(
-        "the login's start-up",
-        Script("echo x >> $HOME/.profile"),
-        Outside,
-    ),
-    case(
-        "ssh keys",
-        Script("echo x >> $HOME/.ssh/authorized_keys"),
-        Outside,
-    ),
-    case(
-        "cargo's settings",
-        Script("echo x >> $HOME/.cargo/config.toml"),
-        Outside,
-    ),
-    case(
-        "read a hidden store",
-        Script("grep -q secret $HOME/.ssh/id"),
-        Success,
-    ),
-    case(
+    script("Codex's settings", "echo x >> $HOME/.codex/config.toml"),
+    script("Codex's hooks", "echo x >> $HOME/.codex/hooks.json"),
+    script("MCP servers", "echo x >> $HOME/.mcp.json"),
+    script("git's settings", "git config --global alias.x '!sh'"),
+    script("git's other settings", "echo x >> $HOME/.config/git/config"),
+    script("the shell's start-up", "echo x >> $HOME/.bashrc"),
+    script("the login's start-up", "echo x >> $HOME/.profile"),
+    script("ssh keys", "echo x >> $HOME/.ssh/authorized_keys"),
+    script("cargo's settings", "echo x >> $HOME/.cargo/config.toml"),
+    failing("read a hidden store", "grep -q secret $HOME/.ssh/id"),
+    failing(
         "read a hidden store by another name",
-        Script("mv $HOME/.ssh $HOME/x; grep -q secret $HOME/x/id"),
-        Success,
+        "mv $HOME/.ssh $HOME/x; grep -q secret $HOME/x/id",
     ),
-    case(
+    failing(
         "read a hidden store by a hard link",
-        Script("ln $HOME/.ssh/id $HOME/link; grep -q secret $HOME/link"),
-        Success,
+        "ln $HOME/.ssh/id $HOME/link; grep -q secret $HOME/link",
     ),
-    case(
+    failing(
         "read a hidden store by a symbolic link",
-        Script("ln -s $HOME/.ssh $HOME/link; grep -q secret $HOME/link/id"),
-        Success,
+        "ln -s $HOME/.ssh $HOME/link; grep -q secret $HOME/link/id",
     ),
-    case(
+    failing(
         "read a hidden store through /proc",
-        Script("grep -q secret /proc/self/root$HOME/.ssh/id"),
-        Success,
+        "grep -q secret /proc/self/root$HOME/.ssh/id",
     ),
-    case(
+    failing(
         "read a hidden file outside of the home",
-        Script("grep -q secret $OUT/hidden/key"),
-        Success,
+        "grep -q secret $OUT/hidden/key",
     ),
-    case(
-        "lock a hidden file",
-        Script("flock -n $OUT/hidden/key true"),
-        Success,
-    ),
-    case("npm's settings", Script("echo x >> $HOME/.npmrc"), Outside),
-    case(
-        "a program on the path",
-        Script("echo x > $HOME/.local/bin/git"),
-        Outside,
-    ),
-    case(
+    failing("lock a hidden file", "flock -n $OUT/hidden/key true"),
+    script("npm's settings", "echo x >> $HOME/.npmrc"),
+    script("a program on the path", "echo x > $HOME/.local/bin/git"),
+    script(
         "weald's settings",
-        Script("mkdir -p $HOME/.config/weald; echo x > $HOME/.config/weald/config.toml"),
-        Outside,
+        "mkdir -p $HOME/.config/weald; echo x > $HOME/.config/weald/config.toml",
     ),
-    case(
-        "a desktop autostart",
-        Script("mkdir -p $HOME/.config/autostart"),
-        Outside,
-    ),
-    case(
-        "a systemd unit",
-        Script("mkdir -p $HOME/.config/systemd/user"),
-        Outside,
-    ),
+    script("a desktop autostart", "mkdir -p $HOME/.config/autostart"),
+    script("a systemd unit", "mkdir -p $HOME/.config/systemd/user"),
 ];
 
 pub const PROCESSES: &[Case] = &[
@@ -292,161 +194,89 @@ pub const PROCESSES: &[Case] = &[
         Script("echo 500 > /proc/$VICTIM/oom_score_adj"),
         Victim,
     ),
-    case("ptrace attach", Native("ptrace-attach"), Success),
-    case("ptrace seize", Native("ptrace-seize"), Success),
-    case("read its memory", Native("process-vm-read"), Success),
-    case(
-        "write its memory by call",
-        Native("process-vm-write"),
-        Success,
-    ),
-    case("open its memory", Native("proc-mem"), Success),
-    case("take its descriptors", Native("pidfd-getfd"), Success),
-    case("compare its resources", Native("kcmp"), Success),
-    full_only(
+    native("ptrace attach", "ptrace-attach"),
+    native("ptrace seize", "ptrace-seize"),
+    native("read its memory", "process-vm-read"),
+    native("write its memory by call", "process-vm-write"),
+    native("open its memory", "proc-mem"),
+    native("take its descriptors", "pidfd-getfd"),
+    native("compare its resources", "kcmp"),
+    full_only(failing(
         "read its environment",
-        Script("cat /proc/$VICTIM/environ | grep -q ."),
-        Success,
-    ),
-    full_only("see it", Script("test -d /proc/$VICTIM"), Success),
-    case("set its scheduler", Native("setscheduler"), Success),
-    case("set its processors", Native("setaffinity"), Success),
-    case("connect to a socket", Native("connect-stream"), Success),
-    case(
-        "connect to a socket in the home",
-        Native("connect-home"),
-        Success,
-    ),
-    case(
-        "connect through a link",
-        Native("connect-through-link"),
-        Success,
-    ),
-    case(
-        "send to a datagram socket",
-        Native("send-datagram"),
-        Success,
-    ),
-    case(
-        "send from a datagram pair",
-        Native("send-from-pair"),
-        Success,
-    ),
-    case(
-        "connect to an abstract socket",
-        Native("connect-abstract"),
-        Success,
-    ),
-    case("System V shared memory", Native("sysv-shm"), Success),
-    case("System V messages", Native("sysv-msg"), Success),
-    case("take a message from a queue", Native("queue-take"), Success),
-    case("move others' waiters", Native("futex-requeue"), Success),
-    case(
-        "move others' waiters by a new call",
-        Native("futex-requeue-2"),
-        Success,
-    ),
-    case(
-        "keep a terminal to itself",
-        Native("terminal-exclusive"),
-        Success,
-    ),
-    case(
-        "change a terminal's discipline",
-        Native("terminal-discipline"),
-        Success,
-    ),
-    case("hand its core to the host", Native("core-limit"), Success),
+        "cat /proc/$VICTIM/environ | grep -q .",
+    )),
+    full_only(failing("see it", "test -d /proc/$VICTIM")),
+    native("set its scheduler", "setscheduler"),
+    native("set its processors", "setaffinity"),
+    native("connect to a socket", "connect-stream"),
+    native("connect to a socket in the home", "connect-home"),
+    native("connect through a link", "connect-through-link"),
+    native("send to a datagram socket", "send-datagram"),
+    native("send from a datagram pair", "send-from-pair"),
+    native("connect to an abstract socket", "connect-abstract"),
+    native("System V shared memory", "sysv-shm"),
+    native("System V messages", "sysv-msg"),
+    native("take a message from a queue", "queue-take"),
+    native("move others' waiters", "futex-requeue"),
+    native("move others' waiters by a new call", "futex-requeue-2"),
+    native("keep a terminal to itself", "terminal-exclusive"),
+    native("change a terminal's discipline", "terminal-discipline"),
+    native("hand its core to the host", "core-limit"),
 ];
 
 pub const KERNEL: &[Case] = &[
-    case("a new user namespace", Native("unshare-user"), Success),
-    case("a namespace by clone", Native("clone-user"), Success),
-    case("a namespace by clone3", Native("clone3-user"), Success),
-    case("a mount namespace", Native("unshare-mount"), Success),
-    case("the victim's namespaces", Native("setns"), Success),
-    case("mount in a new namespace", Native("mount"), Success),
-    case("mount", Native("mount-direct"), Success),
-    case("copy a mount", Native("open-tree"), Success),
-    case("chroot", Native("chroot"), Success),
-    case("open by handle", Native("open-by-handle"), Success),
-    case("name a handle", Native("name-to-handle"), Success),
-    case("io_uring", Native("io-uring"), Success),
-    case("add a key", Native("add-key"), Success),
-    case("use a keyring", Native("keyctl"), Success),
-    case("userfaultfd", Native("userfaultfd"), Success),
-    case("bpf", Native("bpf"), Success),
-    case("perf events", Native("perf"), Success),
-    case("fanotify", Native("fanotify"), Success),
-    case("personality", Native("personality"), Success),
-    case("sethostname", Native("sethostname"), Success),
-    case("a device node", Script("mknod device c 1 3"), Success),
-    case("a set-user-id file", Native("set-user-id-chmod"), Success),
-    case(
-        "a set-user-id file by its descriptor",
-        Native("set-user-id-fchmod"),
-        Success,
-    ),
-    case(
-        "a set-user-id file by fchmodat2",
-        Native("set-user-id-fchmodat2"),
-        Success,
-    ),
-    case(
-        "a file created set-user-id",
-        Native("set-user-id-open"),
-        Success,
-    ),
-    case(
+    native("a new user namespace", "unshare-user"),
+    native("a namespace by clone", "clone-user"),
+    native("a namespace by clone3", "clone3-user"),
+    native("a mount namespace", "unshare-mount"),
+    native("the victim's namespaces", "setns"),
+    native("mount in a new namespace", "mount"),
+    native("mount", "mount-direct"),
+    native("copy a mount", "open-tree"),
+    native("chroot", "chroot"),
+    native("open by handle", "open-by-handle"),
+    native("name a handle", "name-to-handle"),
+    native("io_uring", "io-uring"),
+    native("add a key", "add-key"),
+    native("use a keyring", "keyctl"),
+    native("userfaultfd", "userfaultfd"),
+    native("bpf", "bpf"),
+    native("perf events", "perf"),
+    native("fanotify", "fanotify"),
+    native("personality", "personality"),
+    native("sethostname", "sethostname"),
+    failing("a device node", "mknod device c 1 3"),
+    native("a set-user-id file", "set-user-id-chmod"),
+    native("a set-user-id file by its descriptor", "set-user-id-fchmod"),
+    native("a set-user-id file by fchmodat2", "set-user-id-fchmodat2"),
+    native("a file created set-user-id", "set-user-id-open"),
+    native(
         "a file created set-user-id by openat2",
-        Native("set-user-id-openat2"),
-        Success,
+        "set-user-id-openat2",
     ),
-    case(
-        "a nameless file created set-user-id",
-        Native("set-user-id-tmpfile"),
-        Success,
-    ),
-    case(
-        "a node created set-user-id",
-        Native("set-user-id-mknod"),
-        Success,
-    ),
-    case(
-        "a file created set-group-id",
-        Native("set-group-id-open"),
-        Success,
-    ),
-    case(
-        "a file with capabilities",
-        Native("file-capabilities"),
-        Success,
-    ),
-    case("attributes by a new call", Native("file-setattr"), Success),
-    full_only("read the disk", Native("read-disk"), Success),
-    case(
+    native("a nameless file created set-user-id", "set-user-id-tmpfile"),
+    native("a node created set-user-id", "set-user-id-mknod"),
+    native("a file created set-group-id", "set-group-id-open"),
+    native("a file with capabilities", "file-capabilities"),
+    native("attributes by a new call", "file-setattr"),
+    full_only(native("read the disk", "read-disk")),
+    failing(
         "write the kernel's log",
-        Script("echo weald-escape-test > /dev/kmsg"),
-        Success,
+        "echo weald-escape-test > /dev/kmsg",
     ),
-    case(
+    failing(
         "write a sysctl",
-        Script("v=$(cat /proc/sys/vm/swappiness); echo $v > /proc/sys/vm/swappiness"),
-        Success,
+        "v=$(cat /proc/sys/vm/swappiness); echo $v > /proc/sys/vm/swappiness",
     ),
-    case(
+    failing(
         "write the core pattern",
-        Script(
-            "v=$(cat /proc/sys/kernel/core_pattern); echo \"$v\" > /proc/sys/kernel/core_pattern",
-        ),
-        Success,
+        "v=$(cat /proc/sys/kernel/core_pattern); echo \"$v\" > /proc/sys/kernel/core_pattern",
     ),
-    case(
+    failing(
         "write to /sys",
-        Script("v=$(cat /sys/kernel/mm/ksm/run); echo $v > /sys/kernel/mm/ksm/run"),
-        Success,
+        "v=$(cat /sys/kernel/mm/ksm/run); echo $v > /sys/kernel/mm/ksm/run",
     ),
-    case("make a cgroup", Native("make-cgroup"), Success),
-    case("a hypervisor socket", Native("vsock"), Success),
-    case("system log", Native("syslog"), Success),
+    native("make a cgroup", "make-cgroup"),
+    native("a hypervisor socket", "vsock"),
+    native("system log", "syslog"),
 ];

@@ -1,6 +1,6 @@
 //! Attempts by single system calls: processes, namespaces, the kernel's interfaces.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::mem::{size_of_val, zeroed};
@@ -11,49 +11,45 @@ use libc::{SYS_add_key, SYS_bpf, SYS_clone3, SYS_io_uring_setup, SYS_kcmp, SYS_k
 
 use super::surroundings::{Entry, check, opened, outside_c, variable, victim};
 
-/// A call with numbers only.
-pub(super) fn call(number: libc::c_long, a: i64, b: i64, c: i64, d: i64, e: i64) -> i64 {
+/// A call with numbers only; those left out are zero.
+pub(super) fn call<N: Into<i64>, const COUNT: usize>(
+    number: libc::c_long,
+    given: [N; COUNT],
+) -> i64 {
+    let mut all = [0; 5];
+    for (place, value) in all.iter_mut().zip(given) {
+        *place = value.into();
+    }
+    let [a, b, c, d, e] = all;
     // SAFETY: every use passes numbers, or null for an optional pointer.
     unsafe { syscall(number, a, b, c, d, e) }
+}
+
+pub(super) fn called<N: Into<i64>, const COUNT: usize>(
+    number: libc::c_long,
+    given: [N; COUNT],
+) -> io::Result<()> {
+    check(call(number, given))
 }
 
 pub const CALLS: &[Entry] = &[
     ("pidfd-signal", pidfd_signal),
     ("sigqueue", sigqueue),
     ("tgkill", || {
-        check(call(
-            libc::SYS_tgkill,
-            victim().into(),
-            victim().into(),
-            libc::SIGKILL.into(),
-            0,
-            0,
-        ))
+        called(libc::SYS_tgkill, [victim(), victim(), libc::SIGKILL])
     }),
     ("prlimit", prlimit),
     ("ptrace-attach", || {
-        check(call(
-            libc::SYS_ptrace,
-            libc::PTRACE_ATTACH.into(),
-            victim().into(),
-            0,
-            0,
-            0,
-        ))
+        called(libc::SYS_ptrace, [libc::PTRACE_ATTACH as i32, victim()])
     }),
     ("ptrace-seize", || {
-        check(call(
-            libc::SYS_ptrace,
-            libc::PTRACE_SEIZE.into(),
-            victim().into(),
-            0,
-            0,
-            0,
-        ))
+        called(libc::SYS_ptrace, [libc::PTRACE_SEIZE as i32, victim()])
     }),
-    ("process-vm-read", || process_vm(libc::SYS_process_vm_readv)),
+    ("process-vm-read", || {
+        process_vm(libc::SYS_process_vm_readv, victim())
+    }),
     ("process-vm-write", || {
-        process_vm(libc::SYS_process_vm_writev)
+        process_vm(libc::SYS_process_vm_writev, victim())
     }),
     ("proc-mem", || {
         OpenOptions::new()
@@ -61,37 +57,19 @@ pub const CALLS: &[Entry] = &[
             .open(format!("/proc/{}/mem", victim()))
             .map(drop)
     }),
-    ("pidfd-getfd", pidfd_getfd),
+    ("pidfd-getfd", || take_descriptor(victim())),
     ("kcmp", || {
-        check(call(
-            SYS_kcmp,
-            std::process::id().into(),
-            victim().into(),
-            1,
-            0,
-            0,
-        ))
+        called(SYS_kcmp, [std::process::id() as i32, victim(), 1])
     }),
     ("setscheduler", setscheduler),
     ("setaffinity", setaffinity),
-    ("sysv-shm", || {
-        check(call(libc::SYS_shmget, key(), 0, 0, 0, 0))
-    }),
-    ("sysv-msg", || {
-        check(call(libc::SYS_msgget, key(), 0, 0, 0, 0))
-    }),
+    ("sysv-shm", || called(libc::SYS_shmget, [key()])),
+    ("sysv-msg", || called(libc::SYS_msgget, [key()])),
     ("mount-direct", mount_direct),
     ("unshare-user", || {
-        check(call(
-            libc::SYS_unshare,
-            libc::CLONE_NEWUSER.into(),
-            0,
-            0,
-            0,
-            0,
-        ))
+        called(libc::SYS_unshare, [libc::CLONE_NEWUSER])
     }),
-    ("unshare-mount", unshare_mount),
+    ("unshare-mount", enter_new_mounts),
     ("clone-user", clone_user),
     ("clone3-user", clone3_user),
     ("setns", setns),
@@ -102,45 +80,33 @@ pub const CALLS: &[Entry] = &[
     ("name-to-handle", || handle(Handle::Name)),
     ("io-uring", io_uring),
     ("add-key", add_key),
-    ("keyctl", || check(call(SYS_keyctl, 0, -5, 1, 0, 0))),
+    ("keyctl", || called(SYS_keyctl, [0, -5, 1])),
     ("userfaultfd", || {
-        opened(call(libc::SYS_userfaultfd, 1, 0, 0, 0, 0)).map(drop)
+        opened(call(libc::SYS_userfaultfd, [1])).map(drop)
     }),
     ("bpf", bpf),
     ("perf", perf),
     ("fanotify", || {
-        opened(call(libc::SYS_fanotify_init, 0x200, 0, 0, 0, 0)).map(drop)
+        opened(call(libc::SYS_fanotify_init, [0x200])).map(drop)
     }),
     ("personality", || {
-        check(call(libc::SYS_personality, 0x0040_0000, 0, 0, 0, 0))
+        called(libc::SYS_personality, [0x0040_0000])
     }),
     ("sethostname", sethostname),
     ("read-disk", read_disk),
     ("make-cgroup", make_cgroup),
     ("vsock", || {
-        opened(call(
-            libc::SYS_socket,
-            libc::AF_VSOCK.into(),
-            libc::SOCK_STREAM.into(),
-            0,
-            0,
-            0,
-        ))
-        .map(drop)
+        opened(call(libc::SYS_socket, [libc::AF_VSOCK, libc::SOCK_STREAM])).map(drop)
     }),
-    ("syslog", || check(call(libc::SYS_syslog, 10, 0, 0, 0, 0))),
+    ("syslog", || called(libc::SYS_syslog, [10])),
 ];
 
 fn pidfd_signal() -> io::Result<()> {
-    let process = opened(call(libc::SYS_pidfd_open, victim().into(), 0, 0, 0, 0))?;
-    check(call(
+    let process = opened(call(libc::SYS_pidfd_open, [victim()]))?;
+    called(
         libc::SYS_pidfd_send_signal,
-        process.as_raw_fd().into(),
-        libc::SIGKILL.into(),
-        0,
-        0,
-        0,
-    ))
+        [process.as_raw_fd(), libc::SIGKILL],
+    )
 }
 
 fn sigqueue() -> io::Result<()> {
@@ -157,41 +123,32 @@ fn prlimit() -> io::Result<()> {
     check(unsafe { libc::prlimit(victim(), libc::RLIMIT_CORE, &limit, ptr::null_mut()) })
 }
 
-/// Some address that is mapped in the victim and writable: its stack.
-fn victim_stack() -> io::Result<usize> {
-    let maps = fs::read_to_string(format!("/proc/{}/maps", victim()))?;
-    let line = maps
-        .lines()
-        .find(|line| line.ends_with("[stack]"))
-        .ok_or(io::ErrorKind::NotFound)?;
-    usize::from_str_radix(line.split('-').next().unwrap_or_default(), 16).map_err(io::Error::other)
+/// Some address that is mapped in a process and writable: its stack.
+fn stack_of(process: libc::pid_t) -> io::Result<usize> {
+    let maps = fs::read_to_string(format!("/proc/{process}/maps"))?;
+    let line = maps.lines().find(|line| line.ends_with("[stack]"));
+    let start = line.and_then(|line| line.split('-').next());
+    usize::from_str_radix(start.unwrap_or_default(), 16).map_err(io::Error::other)
 }
 
-fn process_vm(number: libc::c_long) -> io::Result<()> {
+pub(super) fn process_vm(number: libc::c_long, process: libc::pid_t) -> io::Result<()> {
     let mut byte = [0u8; 1];
     let local = libc::iovec {
         iov_base: byte.as_mut_ptr().cast(),
         iov_len: 1,
     };
     let remote = libc::iovec {
-        iov_base: victim_stack()? as *mut libc::c_void,
+        iov_base: stack_of(process)? as *mut libc::c_void,
         iov_len: 1,
     };
     // SAFETY: the local buffer outlives the call; the remote address is only used in the other process.
-    check(unsafe { syscall(number, victim(), &local, 1usize, &remote, 1usize, 0usize) })
+    check(unsafe { syscall(number, process, &local, 1usize, &remote, 1usize, 0usize) })
 }
 
-fn pidfd_getfd() -> io::Result<()> {
-    let process = opened(call(libc::SYS_pidfd_open, victim().into(), 0, 0, 0, 0))?;
-    opened(call(
-        libc::SYS_pidfd_getfd,
-        process.as_raw_fd().into(),
-        0,
-        0,
-        0,
-        0,
-    ))
-    .map(drop)
+/// The first descriptor of a process.
+pub(super) fn take_descriptor(process: libc::pid_t) -> io::Result<()> {
+    let process = opened(call(libc::SYS_pidfd_open, [process]))?;
+    opened(call(libc::SYS_pidfd_getfd, [process.as_raw_fd()])).map(drop)
 }
 
 fn setscheduler() -> io::Result<()> {
@@ -216,34 +173,26 @@ pub(super) fn key() -> i64 {
 
 fn mount_direct() -> io::Result<()> {
     let place = outside_c("dir");
-    // SAFETY: all texts outlive the calls.
-    unsafe {
-        check(libc::mount(
-            c"none".as_ptr(),
-            place.as_ptr(),
-            c"tmpfs".as_ptr(),
-            0,
-            ptr::null(),
-        ))?;
-        check(libc::umount(place.as_ptr()))
-    }
+    mount_at(&place)?;
+    // SAFETY: the name outlives the call.
+    check(unsafe { libc::umount(place.as_ptr()) })
 }
 
-fn unshare_mount() -> io::Result<()> {
-    check(call(
-        libc::SYS_unshare,
-        (libc::CLONE_NEWNS | libc::CLONE_NEWUSER).into(),
-        0,
-        0,
-        0,
-        0,
-    ))
+fn mount_at(place: &CStr) -> io::Result<()> {
+    let (source, kind) = (c"none".as_ptr(), c"tmpfs".as_ptr());
+    // SAFETY: all texts outlive the call.
+    check(unsafe { libc::mount(source, place.as_ptr(), kind, 0, ptr::null()) })
+}
+
+fn enter_new_mounts() -> io::Result<()> {
+    let flags = libc::CLONE_NEWNS | libc::CLONE_NEWUSER;
+    called(libc::SYS_unshare, [flags])
 }
 
 /// A child in a new user namespace, which ends at once.
 fn clone_user() -> io::Result<()> {
     let flags = i64::from(libc::CLONE_NEWUSER | libc::SIGCHLD);
-    match call(libc::SYS_clone, flags, 0, 0, 0, 0) {
+    match call(libc::SYS_clone, [flags]) {
         0 => std::process::exit(0),
         child => check(child),
     }
@@ -262,59 +211,21 @@ fn clone3_user() -> io::Result<()> {
 
 fn setns() -> io::Result<()> {
     let namespace = File::open(format!("/proc/{}/ns/uts", victim()))?;
-    check(call(
-        libc::SYS_setns,
-        namespace.as_raw_fd().into(),
-        0,
-        0,
-        0,
-        0,
-    ))
+    called(libc::SYS_setns, [namespace.as_raw_fd()])
 }
 
 fn mount() -> io::Result<()> {
     // In a namespace of its own, so that nothing is left behind where it works.
-    check(call(
-        libc::SYS_unshare,
-        (libc::CLONE_NEWNS | libc::CLONE_NEWUSER).into(),
-        0,
-        0,
-        0,
-        0,
-    ))?;
-    let place = outside_c("dir");
-    // SAFETY: all texts outlive the call.
-    check(unsafe {
-        libc::mount(
-            c"none".as_ptr(),
-            place.as_ptr(),
-            c"tmpfs".as_ptr(),
-            0,
-            ptr::null(),
-        )
-    })
+    enter_new_mounts()?;
+    mount_at(&outside_c("dir"))
 }
 
 fn open_tree() -> io::Result<()> {
-    check(call(
-        libc::SYS_unshare,
-        (libc::CLONE_NEWNS | libc::CLONE_NEWUSER).into(),
-        0,
-        0,
-        0,
-        0,
-    ))?;
-    let place = outside_c("dir");
+    enter_new_mounts()?;
+    let (place, here) = (outside_c("dir"), libc::AT_FDCWD);
+    let (number, flags) = (libc::SYS_open_tree, libc::OPEN_TREE_CLONE);
     // SAFETY: the name outlives the call.
-    opened(unsafe {
-        syscall(
-            libc::SYS_open_tree,
-            libc::AT_FDCWD,
-            place.as_ptr(),
-            libc::OPEN_TREE_CLONE,
-        )
-    })
-    .map(drop)
+    opened(unsafe { syscall(number, here, place.as_ptr(), flags) }).map(drop)
 }
 
 fn chroot() -> io::Result<()> {
@@ -378,7 +289,7 @@ fn add_key() -> io::Result<()> {
     };
     check(key)?;
     // Where it works nothing should be left of it.
-    check(call(SYS_keyctl, 9, key, -4, 0, 0))
+    called(SYS_keyctl, [9, key, -4])
 }
 
 fn bpf() -> io::Result<()> {

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::ptr;
 
-use super::native_calls::{call, key};
+use super::native_calls::{called, key};
 use super::surroundings::{Entry, check, opened, outside_c, queue_name};
 
 pub const SHARED: &[Entry] = &[
@@ -110,8 +110,8 @@ fn core_limit() -> io::Result<()> {
         rlim_max: 1,
     };
     let (none, place) = (&raw const none as i64, &raw mut found as i64);
-    check(call(libc::SYS_setrlimit, core, none, 0, 0, 0))?;
-    check(call(libc::SYS_getrlimit, core, place, 0, 0, 0))?;
+    called(libc::SYS_setrlimit, [core, none])?;
+    called(libc::SYS_getrlimit, [core, place])?;
     match found.rlim_cur {
         1 => Err(io::ErrorKind::PermissionDenied.into()),
         _ => Ok(()),

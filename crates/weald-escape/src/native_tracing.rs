@@ -10,7 +10,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::native_calls::{call, key};
+use super::native_calls::{call, called, key, process_vm, take_descriptor};
 use super::surroundings::{Entry, check, command, opened, queue_name, variable};
 
 pub const TRACING: &[Entry] = &[
@@ -31,50 +31,41 @@ pub const TRACING: &[Entry] = &[
         check(unsafe { libc::mq_unlink(name.as_ptr()) })
     }),
     ("trace-starter", || {
-        let seize = i64::from(libc::PTRACE_SEIZE);
-        check(call(libc::SYS_ptrace, seize, starter(), 0, 0, 0))
+        called(libc::SYS_ptrace, [libc::PTRACE_SEIZE as i32, starter()])
     }),
-    ("read-starter", read_starter),
+    ("read-starter", || {
+        process_vm(libc::SYS_process_vm_readv, starter())
+    }),
     ("starter-memory", || {
         fs::File::open(format!("/proc/{}/mem", starter())).map(drop)
     }),
     ("starter-descriptors", || {
         fs::read_link(format!("/proc/{}/fd/0", starter())).map(drop)
     }),
-    ("starter-take", || {
-        let process = opened(call(libc::SYS_pidfd_open, starter(), 0, 0, 0, 0))?;
-        let process = process.as_raw_fd().into();
-        opened(call(libc::SYS_pidfd_getfd, process, 0, 0, 0, 0)).map(drop)
-    }),
+    ("starter-take", || take_descriptor(starter())),
     ("starter-compare", || {
-        let own = std::process::id().into();
-        check(call(libc::SYS_kcmp, own, starter(), 1, 0, 0))
+        called(libc::SYS_kcmp, [std::process::id() as i32, starter(), 1])
     }),
-    ("starter-nice", || {
-        nice(libc::PRIO_PROCESS.into(), starter())
-    }),
-    ("first-nice", || nice(libc::PRIO_PROCESS.into(), 1)),
-    ("group-nice", || nice(libc::PRIO_PGRP.into(), 0)),
+    ("starter-nice", || nice(libc::PRIO_PROCESS, starter())),
+    ("first-nice", || nice(libc::PRIO_PROCESS, 1)),
+    ("group-nice", || nice(libc::PRIO_PGRP, 0)),
     ("user-nice", || {
         // Of a user without processes: any other call would change all of the user's.
         let nobody = u32::MAX - 7;
-        let kind = libc::PRIO_USER.into();
-        match check(call(libc::SYS_setpriority, kind, nobody.into(), 0, 0, 0)) {
+        match called(libc::SYS_setpriority, [libc::PRIO_USER, nobody]) {
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
             called => called,
         }
     }),
     ("starter-io", || {
-        check(call(libc::SYS_ioprio_set, 1, starter(), 0, 0, 0))
+        called(libc::SYS_ioprio_set, [1, starter()])
     }),
-    ("group-io", || {
-        check(call(libc::SYS_ioprio_set, 2, 0, 0, 0, 0))
-    }),
+    ("group-io", || called(libc::SYS_ioprio_set, [2])),
     ("starter-processors", starter_processors),
     ("starter-scheduler", || {
         let usual = libc::sched_param { sched_priority: 0 };
         // SAFETY: the structure outlives the call.
-        check(unsafe { libc::sched_setscheduler(starter() as i32, libc::SCHED_OTHER, &usual) })
+        check(unsafe { libc::sched_setscheduler(starter(), libc::SCHED_OTHER, &usual) })
     }),
     ("starter-limit", starter_limit),
     ("starter-oom", starter_oom),
@@ -86,8 +77,8 @@ pub const TRACING: &[Entry] = &[
 ];
 
 /// Who started this process.
-fn starter() -> i64 {
-    std::os::unix::process::parent_id().into()
+fn starter() -> libc::pid_t {
+    std::os::unix::process::parent_id() as libc::pid_t
 }
 
 /// Finds an object's number by its key in the list that everybody may read, and removes it.
@@ -99,33 +90,16 @@ fn remove_by_number(kind: &str, number: libc::c_long) -> io::Result<()> {
         is_it.then(|| fields.next()?.parse().ok())?
     });
     let object = found.ok_or(io::ErrorKind::NotFound)?;
-    check(call(number, object, libc::IPC_RMID.into(), 0, 0, 0))
-}
-
-fn read_starter() -> io::Result<()> {
-    let maps = fs::read_to_string(format!("/proc/{}/maps", starter()))?;
-    let line = maps.lines().find(|line| line.ends_with("[stack]"));
-    let start = line.and_then(|line| line.split('-').next());
-    let start = usize::from_str_radix(start.unwrap_or_default(), 16).map_err(io::Error::other)?;
-    let mut byte = [0u8; 1];
-    let local = libc::iovec {
-        iov_base: byte.as_mut_ptr().cast(),
-        iov_len: 1,
-    };
-    let remote = libc::iovec {
-        iov_base: start as *mut libc::c_void,
-        iov_len: 1,
-    };
-    // SAFETY: the local buffer outlives the call; the remote address is only used in the other process.
-    check(unsafe { libc::process_vm_readv(starter() as i32, &local, 1, &remote, 1, 0) } as i64)
+    called(number, [object, libc::IPC_RMID])
 }
 
 /// Sets a priority to what it is.
-fn nice(kind: i64, who: i64) -> io::Result<()> {
+fn nice(kind: u32, who: libc::pid_t) -> io::Result<()> {
+    let (kind, who) = (i64::from(kind), i64::from(who));
     // The call itself answers 20 less than it.
-    let found = call(libc::SYS_getpriority, kind, who, 0, 0, 0);
+    let found = call(libc::SYS_getpriority, [kind, who]);
     check(found)?;
-    check(call(libc::SYS_setpriority, kind, who, 20 - found, 0, 0))
+    called(libc::SYS_setpriority, [kind, who, 20 - found])
 }
 
 fn starter_processors() -> io::Result<()> {
@@ -133,13 +107,13 @@ fn starter_processors() -> io::Result<()> {
     unsafe {
         let mut set: libc::cpu_set_t = zeroed();
         let size = size_of_val(&set);
-        check(libc::sched_getaffinity(starter() as i32, size, &mut set))?;
-        check(libc::sched_setaffinity(starter() as i32, size, &set))
+        check(libc::sched_getaffinity(starter(), size, &mut set))?;
+        check(libc::sched_setaffinity(starter(), size, &set))
     }
 }
 
 fn starter_limit() -> io::Result<()> {
-    let process = starter() as i32;
+    let process = starter();
     // SAFETY: the structure outlives both calls.
     unsafe {
         let mut limit: libc::rlimit = zeroed();
@@ -329,7 +303,7 @@ fn peer_descriptor() -> io::Result<()> {
 /// Starts a set-user-id program with addresses that are known beforehand. It waits for a password.
 fn fixed_then_other_user() -> io::Result<()> {
     const NO_RANDOMIZATION: i64 = 0x0004_0000;
-    check(call(libc::SYS_personality, NO_RANDOMIZATION, 0, 0, 0, 0))?;
+    called(libc::SYS_personality, [NO_RANDOMIZATION])?;
     // SAFETY: takes nothing, can't fail.
     if unsafe { libc::geteuid() } == 0 {
         return Err(io::ErrorKind::Unsupported.into());
