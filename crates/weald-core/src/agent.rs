@@ -9,6 +9,7 @@ use std::str::FromStr;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::choice::words;
 use crate::id::{LandingId, TaskId, Token, TreeId};
 use crate::name::{SessionName, TreeName};
 use crate::session::ProcessIdentity;
@@ -54,48 +55,31 @@ impl From<AgentId> for String {
     }
 }
 
-/// Where an agent stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AgentStatus {
-    /// Recorded; its supervisor is not there yet.
-    Starting,
-    Running,
-    /// Its command is stopped until somebody lets it go on.
-    Paused,
-    /// It was silent for so long that its owner was told, twice.
-    Stalled,
-    /// Its command ended; what it left is committed, taken in and landed.
-    Finishing,
-    /// All of it is over; [`Agent::end`] says how.
-    Exited,
-    /// Its supervisor is gone, and it said nothing.
-    Crashed,
+words! {
+    /// Where an agent stands.
+    #[derive(Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum AgentStatus {
+        /// Recorded; its supervisor is not there yet.
+        Starting = "starting",
+        Running = "running",
+        /// Its command is stopped until somebody lets it go on.
+        Paused = "paused",
+        /// It was silent for so long that its owner was told, twice.
+        Stalled = "stalled",
+        /// Its command ended; what it left is committed, taken in and landed.
+        Finishing = "finishing",
+        /// All of it is over; [`Agent::end`] says how.
+        Exited = "exited",
+        /// Its supervisor is gone, and it said nothing.
+        Crashed = "crashed",
+    }
 }
 
 impl AgentStatus {
-    /// The name in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Starting => "starting",
-            Self::Running => "running",
-            Self::Paused => "paused",
-            Self::Stalled => "stalled",
-            Self::Finishing => "finishing",
-            Self::Exited => "exited",
-            Self::Crashed => "crashed",
-        }
-    }
-
     /// True once nothing more comes from it.
     pub fn is_over(self) -> bool {
         matches!(self, Self::Exited | Self::Crashed)
-    }
-}
-
-impl fmt::Display for AgentStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
     }
 }
 
@@ -146,27 +130,18 @@ pub struct Usage {
     pub cost_usd: Option<f64>,
 }
 
-/// Whether an agent checked its own work.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verification {
-    /// It did, and all was well.
-    Passed,
-    /// It did, and something was not.
-    Failed,
-    /// It did not say.
-    #[default]
-    None,
-}
-
-impl Verification {
-    /// The name in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Passed => "passed",
-            Self::Failed => "failed",
-            Self::None => "none",
-        }
+words! {
+    /// Whether an agent checked its own work.
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Verification {
+        /// It did, and all was well.
+        Passed = "passed",
+        /// It did, and something was not.
+        Failed = "failed",
+        /// It did not say.
+        #[default]
+        None = "none",
     }
 }
 
@@ -190,44 +165,29 @@ pub struct FinalReport {
     pub at: Timestamp,
 }
 
-/// How an agent ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// Its command said 0, and what had to follow did.
-    Done,
-    /// Its command said something else, or it reported a failure.
-    Failed,
-    /// Its command said 0, but it changed nothing and did not report its task done.
-    #[serde(rename = "changed_nothing")]
-    Empty,
-    /// Its work did not land: a conflict, red tests, an approval that is missing.
-    NotLanded,
-    Stopped,
-    /// It ran out of time.
-    TimedOut,
-    /// Something killed its processes, or its supervisor.
-    Crashed,
-    /// Somebody else holds its task now; what it wrote is kept.
-    Superseded,
-    /// It could not be started.
-    NotStarted,
-}
-
-impl Outcome {
-    /// The name in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Done => "done",
-            Self::Failed => "failed",
-            Self::Empty => "changed_nothing",
-            Self::NotLanded => "not_landed",
-            Self::Stopped => "stopped",
-            Self::TimedOut => "timed_out",
-            Self::Crashed => "crashed",
-            Self::Superseded => "superseded",
-            Self::NotStarted => "not_started",
-        }
+words! {
+    /// How an agent ended.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Outcome {
+        /// Its command said 0, and what had to follow did.
+        Done = "done",
+        /// Its command said something else, or it reported a failure.
+        Failed = "failed",
+        /// Its command said 0, but it changed nothing and did not report its task done.
+        #[serde(rename = "changed_nothing")]
+        Empty = "changed_nothing",
+        /// Its work did not land: a conflict, red tests, an approval that is missing.
+        NotLanded = "not_landed",
+        Stopped = "stopped",
+        /// It ran out of time.
+        TimedOut = "timed_out",
+        /// Something killed its processes, or its supervisor.
+        Crashed = "crashed",
+        /// Somebody else holds its task now; what it wrote is kept.
+        Superseded = "superseded",
+        /// It could not be started.
+        NotStarted = "not_started",
     }
 }
 
@@ -256,12 +216,9 @@ pub struct Agent {
     pub task: TaskId,
     pub token: Token,
     /// Where; absent until its tree is there.
-    #[serde(default)]
     pub tree: Option<TreeName>,
     /// The number of that tree.
-    #[serde(default)]
     pub tree_id: Option<TreeId>,
-    #[serde(default)]
     pub branch: Option<String>,
     pub driver: String,
     /// The words after `--`.

@@ -7,77 +7,50 @@ use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::{Agent, AgentId, AgentStatus, Outcome};
+use crate::choice::words;
 use crate::id::TaskId;
 use crate::message::Message;
 use crate::session::ProcessState;
 use crate::task::{Task, TaskStatus};
 use crate::tree::{Tree, TreeStatus};
 
-/// How an agent stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AgentState {
-    /// Its supervisor can't be looked up: another machine, another namespace.
-    Unknown,
-    /// It asked a question that nobody answered.
-    Waiting,
-    /// It does nothing for too long.
-    Stalled,
-    /// Its processes are stopped.
-    Paused,
-    /// It is being started.
-    Starting,
-    Running,
-    /// Its command ended; what it left is committed and landed.
-    Finishing,
-    /// Its supervisor is gone.
-    Crashed,
-    /// All of it is over.
-    Exited,
-}
-
-impl AgentState {
-    /// The name in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Unknown => "unknown",
-            Self::Waiting => "waiting",
-            Self::Stalled => "stalled",
-            Self::Paused => "paused",
-            Self::Starting => "starting",
-            Self::Running => "running",
-            Self::Finishing => "finishing",
-            Self::Crashed => "crashed",
-            Self::Exited => "exited",
-        }
+words! {
+    /// How an agent stands.
+    #[derive(Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum AgentState {
+        /// Its supervisor can't be looked up: another machine, another namespace.
+        Unknown = "unknown",
+        /// It asked a question that nobody answered.
+        Waiting = "waiting",
+        /// It does nothing for too long.
+        Stalled = "stalled",
+        /// Its processes are stopped.
+        Paused = "paused",
+        /// It is being started.
+        Starting = "starting",
+        Running = "running",
+        /// Its command ended; what it left is committed and landed.
+        Finishing = "finishing",
+        /// Its supervisor is gone.
+        Crashed = "crashed",
+        /// All of it is over.
+        Exited = "exited",
     }
-}
 
-/// The same in the words of a foreman.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Condition {
-    /// It goes on by itself.
-    Running,
-    /// Somebody has to look.
-    Stuck,
-    /// Somebody stopped it for now.
-    Paused,
-    /// It did what was asked.
-    Done,
-    Failed,
-}
-
-impl Condition {
-    /// The name in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Stuck => "stuck",
-            Self::Paused => "paused",
-            Self::Done => "done",
-            Self::Failed => "failed",
-        }
+    /// The same in the words of a foreman.
+    #[derive(Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Condition {
+        /// It goes on by itself.
+        Running = "running",
+        /// Somebody has to look.
+        Stuck = "stuck",
+        /// Somebody stopped it for now.
+        Paused = "paused",
+        /// It did what was asked.
+        Done = "done",
+        Failed = "failed",
     }
 }
 
@@ -117,26 +90,15 @@ pub struct Alert {
     pub command: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AlertKind {
-    Waiting,
-    Stalled,
-    Unknown,
-    Paused,
-    Failed,
-}
-
-impl AlertKind {
-    /// The name in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Stalled => "stalled",
-            Self::Unknown => "unknown",
-            Self::Paused => "paused",
-            Self::Failed => "failed",
-        }
+words! {
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum AlertKind {
+        Waiting = "waiting",
+        Stalled = "stalled",
+        Unknown = "unknown",
+        Paused = "paused",
+        Failed = "failed",
     }
 }
 

@@ -5,36 +5,26 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::choice::words;
 use crate::id::{LandingId, TreeId};
 use crate::landing::{Landing, LandingStatus};
 use crate::tree::Tree;
 
-/// How it is known that commits are on the target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Landed {
-    /// A landing took them, and was not taken back.
-    Recorded,
-    /// The target contains them.
-    Ancestor,
-    /// The target has a commit with the same change for each of them.
-    Patches,
-    /// The target once looked exactly like them.
-    SameTree,
-    /// Merging them would change nothing.
-    AddsNothing,
-}
-
-impl Landed {
-    /// The name in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Recorded => "recorded",
-            Self::Ancestor => "ancestor",
-            Self::Patches => "patches",
-            Self::SameTree => "same_tree",
-            Self::AddsNothing => "adds_nothing",
-        }
+words! {
+    /// How it is known that commits are on the target.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Landed {
+        /// A landing took them, and was not taken back.
+        Recorded = "recorded",
+        /// The target contains them.
+        Ancestor = "ancestor",
+        /// The target has a commit with the same change for each of them.
+        Patches = "patches",
+        /// The target once looked exactly like them.
+        SameTree = "same_tree",
+        /// Merging them would change nothing.
+        AddsNothing = "adds_nothing",
     }
 }
 

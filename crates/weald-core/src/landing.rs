@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::choice::choice;
+use crate::choice::{choice, words};
 pub use crate::cleanup::Cleanup;
 use crate::error_code::ErrorCode;
 use crate::id::{LandingId, TaskId, Token, TreeId};
@@ -19,42 +19,29 @@ use crate::session::ProcessIdentity;
 use crate::signature::Signature;
 use crate::tree::Tree;
 
-/// Where a landing stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LandingStatus {
-    Queued,
-    Testing,
-    /// The target is being moved to its candidate.
-    Moving,
-    Landed,
-    /// The target has it all already.
-    NothingToLand,
-    Conflict,
-    /// The gate said no.
-    Red,
-    /// Something has to be done first; the reason says what.
-    Refused,
-    /// Taken out of the queue.
-    Dropped,
+words! {
+    /// Where a landing stands.
+    #[derive(Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum LandingStatus {
+        Queued = "queued",
+        Testing = "testing",
+        /// The target is being moved to its candidate.
+        Moving = "moving",
+        Landed = "landed",
+        /// The target has it all already.
+        NothingToLand = "nothing_to_land",
+        Conflict = "conflict",
+        /// The gate said no.
+        Red = "red",
+        /// Something has to be done first; the reason says what.
+        Refused = "refused",
+        /// Taken out of the queue.
+        Dropped = "dropped",
+    }
 }
 
 impl LandingStatus {
-    /// The name in JSON and in the store.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Testing => "testing",
-            Self::Moving => "moving",
-            Self::Landed => "landed",
-            Self::NothingToLand => "nothing_to_land",
-            Self::Conflict => "conflict",
-            Self::Red => "red",
-            Self::Refused => "refused",
-            Self::Dropped => "dropped",
-        }
-    }
-
     /// True until it has ended.
     pub fn is_open(self) -> bool {
         matches!(self, Self::Queued | Self::Testing | Self::Moving)
@@ -134,7 +121,6 @@ pub struct Landing {
     pub tree: TreeName,
     #[serde(default)]
     pub tree_id: TreeId,
-    #[serde(default)]
     pub task: Option<TaskId>,
     /// The tree's head that it took; of a revert: the landing's commit.
     pub head: String,
@@ -147,12 +133,10 @@ pub struct Landing {
     /// The landing that took this one back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reverted_by: Option<LandingId>,
-    #[serde(default)]
     pub old_tip: Option<String>,
     /// What the candidate was made on top of: the target before, or what the remote had on top of that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub onto: Option<String>,
-    #[serde(default)]
     pub new_tip: Option<String>,
     pub status: LandingStatus,
     /// When it was queued.

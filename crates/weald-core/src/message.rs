@@ -5,45 +5,34 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::choice::words;
 use crate::id::{MessageId, TaskId};
 use crate::name::SessionName;
 
 /// The longest text of a message, in bytes.
 pub const MAX_TEXT: usize = 256 * 1024;
 
-/// What kind of message it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MessageType {
-    Message,
-    /// What came out of work.
-    Result,
-    Question,
-    Answer,
-    Plan,
-    /// To a `plan`: approved or rejected, with feedback.
-    PlanVerdict,
-    /// Asks to stop; wants a `shutdown_reply`.
-    Shutdown,
-    /// To a `shutdown`: approved or rejected.
-    ShutdownReply,
+words! {
+    /// What kind of message it is.
+    #[derive(Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum MessageType {
+        Message = "message",
+        /// What came out of work.
+        Result = "result",
+        Question = "question",
+        Answer = "answer",
+        Plan = "plan",
+        /// To a `plan`: approved or rejected, with feedback.
+        PlanVerdict = "plan_verdict",
+        /// Asks to stop; wants a `shutdown_reply`.
+        Shutdown = "shutdown",
+        /// To a `shutdown`: approved or rejected.
+        ShutdownReply = "shutdown_reply",
+    }
 }
 
 impl MessageType {
-    /// The name in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Message => "message",
-            Self::Result => "result",
-            Self::Question => "question",
-            Self::Answer => "answer",
-            Self::Plan => "plan",
-            Self::PlanVerdict => "plan_verdict",
-            Self::Shutdown => "shutdown",
-            Self::ShutdownReply => "shutdown_reply",
-        }
-    }
-
     /// The type of the reply a request wants; `None` for what is no request.
     pub fn reply(self) -> Option<Self> {
         match self {

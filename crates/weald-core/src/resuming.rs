@@ -4,48 +4,34 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::{Agent, AgentStatus, Outcome, Stage};
+use crate::choice::words;
 use crate::error_code::ErrorCode;
 use crate::landing::{Landing, LandingStatus, Reason};
 use crate::task::{Task, TaskStatus};
 
-/// What became of a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Diagnosis {
-    Completed,
-    /// An agent works on it.
-    Running,
-    /// It waits for a person.
-    Blocked,
-    /// The last agent crashed.
-    Crash,
-    /// Somebody stopped the last agent.
-    Stopped,
-    /// The last agent failed.
-    Fail,
-    /// The last agent changed nothing.
-    #[serde(rename = "changed_nothing")]
-    Empty,
-    /// The last agent was done, but its work did not land.
-    NotLanded,
-    /// No agent worked on it yet.
-    Fresh,
-}
-
-impl Diagnosis {
-    /// The name in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::Running => "running",
-            Self::Blocked => "blocked",
-            Self::Crash => "crash",
-            Self::Stopped => "stopped",
-            Self::Fail => "fail",
-            Self::Empty => "changed_nothing",
-            Self::NotLanded => "not_landed",
-            Self::Fresh => "fresh",
-        }
+words! {
+    /// What became of a task.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Diagnosis {
+        Completed = "completed",
+        /// An agent works on it.
+        Running = "running",
+        /// It waits for a person.
+        Blocked = "blocked",
+        /// The last agent crashed.
+        Crash = "crash",
+        /// Somebody stopped the last agent.
+        Stopped = "stopped",
+        /// The last agent failed.
+        Fail = "fail",
+        /// The last agent changed nothing.
+        #[serde(rename = "changed_nothing")]
+        Empty = "changed_nothing",
+        /// The last agent was done, but its work did not land.
+        NotLanded = "not_landed",
+        /// No agent worked on it yet.
+        Fresh = "fresh",
     }
 }
 

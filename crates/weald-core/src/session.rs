@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::choice::words;
 use crate::id::TaskId;
 use crate::name::{SessionName, TreeName};
 
@@ -49,25 +50,16 @@ pub trait ProcessTable: Send + Sync {
     }
 }
 
-/// Whether a session lives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Liveness {
-    Alive,
-    /// No, and there is proof.
-    Dead,
-    /// Can't tell; treated as alive.
-    Unknown,
-}
-
-impl Liveness {
-    /// The name in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Alive => "alive",
-            Self::Dead => "dead",
-            Self::Unknown => "unknown",
-        }
+words! {
+    /// Whether a session lives.
+    #[derive(Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Liveness {
+        Alive = "alive",
+        /// No, and there is proof.
+        Dead = "dead",
+        /// Can't tell; treated as alive.
+        Unknown = "unknown",
     }
 }
 
@@ -85,17 +77,13 @@ pub struct Session {
     /// What it is called.
     pub name: SessionName,
     /// The process that is the session, if one was named.
-    #[serde(default)]
     pub process: Option<ProcessIdentity>,
     /// What it works on.
-    #[serde(default)]
     pub task: Option<TaskId>,
-    #[serde(default)]
     pub tree: Option<TreeName>,
     /// Where it came from when it went into that tree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<PathBuf>,
-    #[serde(default)]
     pub note: Option<Note>,
     pub started_at: Timestamp,
     /// The last heartbeat. Heartbeats alone make no event.
@@ -104,7 +92,6 @@ pub struct Session {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silent_at: Option<Timestamp>,
     /// When it said goodbye.
-    #[serde(default)]
     pub ended_at: Option<Timestamp>,
 }
 

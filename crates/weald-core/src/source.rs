@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::choice::choice;
+use crate::choice::{choice, words};
 use crate::event::{Event, EventKind};
 use crate::id::{Seq, TaskId};
 use crate::landing::LandingStatus;
@@ -27,33 +27,22 @@ choice! {
     }
 }
 
-/// What is asked of a tracker, or told to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
-    Fetch,
-    /// Somebody works on it.
-    Claim,
-    /// Nobody does any more.
-    Release,
-    Fail,
-    Close,
-    /// It is open again.
-    Reopen,
+words! {
+    /// What is asked of a tracker, or told to it.
+    pub enum Order {
+        Fetch = "fetch",
+        /// Somebody works on it.
+        Claim = "claim",
+        /// Nobody does any more.
+        Release = "release",
+        Fail = "fail",
+        Close = "close",
+        /// It is open again.
+        Reopen = "reopen",
+    }
 }
 
 impl Order {
-    /// As it is called.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Fetch => "fetch",
-            Self::Claim => "claim",
-            Self::Release => "release",
-            Self::Fail => "fail",
-            Self::Close => "close",
-            Self::Reopen => "reopen",
-        }
-    }
-
     /// The key that holds its command.
     pub fn key(self) -> String {
         format!("source.{}", self.as_str())

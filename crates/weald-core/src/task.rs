@@ -3,62 +3,40 @@
 //! This module holds the record and the small types in it. What may happen to a task is decided in
 //! [`crate::task_rules`]; who may work on it next is [`crate::dependencies`].
 
-use std::fmt;
 use std::str::FromStr;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::choice::words;
 use crate::id::{MessageId, TaskId, Token};
 use crate::name::{SessionName, TreeName};
 
 /// The longest subject, in characters: it has to fit a line of a table.
 pub const MAX_SUBJECT: usize = 500;
 
-/// Where a task stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TaskStatus {
-    Pending,
-    /// Somebody works on it, or may.
-    InProgress,
-    Completed,
-    /// Tried and given up.
-    Failed,
-    /// Done, but its landing conflicts.
-    NeedsMerge,
-    /// Waits for a person.
-    Blocked,
-    /// Not wanted any more.
-    Cancelled,
+words! {
+    /// The status of a task, in the order in which a board shows them.
+    #[derive(Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum TaskStatus {
+        Pending = "pending",
+        /// Somebody works on it, or may.
+        InProgress = "in_progress",
+        /// Done, but its landing conflicts.
+        NeedsMerge = "needs_merge",
+        /// Waits for a person.
+        Blocked = "blocked",
+        /// Tried and given up.
+        Failed = "failed",
+        Completed = "completed",
+        /// Not wanted any more.
+        Cancelled = "cancelled",
+    }
 }
 
 impl TaskStatus {
-    /// Every status, in the order a board shows them.
-    pub const ALL: [Self; 7] = [
-        Self::Pending,
-        Self::InProgress,
-        Self::NeedsMerge,
-        Self::Blocked,
-        Self::Failed,
-        Self::Completed,
-        Self::Cancelled,
-    ];
-
-    /// The name in JSON, on the command line and in the store.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::InProgress => "in_progress",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::NeedsMerge => "needs_merge",
-            Self::Blocked => "blocked",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
     /// True for the states in which nobody works on the task any more.
     pub fn is_closed(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
@@ -70,37 +48,16 @@ impl TaskStatus {
     }
 }
 
-impl fmt::Display for TaskStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-/// How soon a task is wanted; P0 first.
-#[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
-)]
-pub enum Priority {
-    P0,
-    P1,
-    #[default]
-    P2,
-    /// When nothing else is left.
-    P3,
-}
-
-impl Priority {
-    /// Every priority, first to last.
-    pub const ALL: [Self; 4] = [Self::P0, Self::P1, Self::P2, Self::P3];
-
-    pub fn as_str(self) -> &'static str {
-        ["P0", "P1", "P2", "P3"][self as usize]
-    }
-}
-
-impl fmt::Display for Priority {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
+words! {
+    /// How soon a task is wanted; P0 first.
+    #[derive(Default, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    pub enum Priority {
+        P0 = "P0",
+        P1 = "P1",
+        #[default]
+        P2 = "P2",
+        /// When nothing else is left.
+        P3 = "P3",
     }
 }
 
@@ -163,13 +120,10 @@ pub struct Task {
     #[serde(default)]
     pub priority: Priority,
     /// Who works on it, or finished it.
-    #[serde(default)]
     pub owner: Option<SessionName>,
     /// The tree bound to it.
-    #[serde(default)]
     pub worktree: Option<TreeName>,
     /// The tree that was bound before.
-    #[serde(default)]
     pub last_worktree: Option<TreeName>,
     /// What has to be completed before.
     #[serde(default)]

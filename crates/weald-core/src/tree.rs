@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::choice::words;
 use crate::id::{TaskId, TreeId};
 use crate::name::{SessionName, TreeName};
 use crate::ports::PortBlock;
@@ -16,67 +17,34 @@ use crate::session::ProcessIdentity;
 use crate::setup::SetupRecord;
 use crate::task::Closeout;
 
-/// How a tree is made.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TreeKind {
-    /// Its own inner repository that borrows objects.
-    #[default]
-    Sealed,
-    /// A plain linked worktree.
-    Linked,
-}
-
-/// Where a tree stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TreeStatus {
-    /// Announced, not there yet.
-    Creating,
-    Active,
-    /// Set aside by a person; no clean-up takes it.
-    Kept,
-    /// Its work is on the target.
-    Landed,
-    /// In the trash, can be restored.
-    Trashed,
-    Removed,
-    /// Something is wrong with it.
-    Broken,
-}
-
-impl TreeKind {
-    /// The name in JSON and on the command line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Sealed => "sealed",
-            Self::Linked => "linked",
-        }
+words! {
+    /// How a tree is made.
+    #[derive(Default, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum TreeKind {
+        /// Its own inner repository that borrows objects.
+        #[default]
+        Sealed = "sealed",
+        /// A plain linked worktree.
+        Linked = "linked",
     }
-}
 
-impl TreeStatus {
-    pub const ALL: [Self; 7] = [
-        Self::Creating,
-        Self::Active,
-        Self::Kept,
-        Self::Landed,
-        Self::Trashed,
-        Self::Removed,
-        Self::Broken,
-    ];
-
-    /// The name in JSON and in the store.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Creating => "creating",
-            Self::Active => "active",
-            Self::Kept => "kept",
-            Self::Landed => "landed",
-            Self::Trashed => "trashed",
-            Self::Removed => "removed",
-            Self::Broken => "broken",
-        }
+    /// Where a tree stands.
+    #[derive(Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum TreeStatus {
+        /// Announced, not there yet.
+        Creating = "creating",
+        Active = "active",
+        /// Set aside by a person; no clean-up takes it.
+        Kept = "kept",
+        /// Its work is on the target.
+        Landed = "landed",
+        /// In the trash, can be restored.
+        Trashed = "trashed",
+        Removed = "removed",
+        /// Something is wrong with it.
+        Broken = "broken",
     }
 }
 
@@ -115,7 +83,6 @@ pub struct DirectoryIdentity {
     pub device: u64,
     pub inode: u64,
     /// When it was made, in nanoseconds: numbers are given again. `None` where the file system does not say.
-    #[serde(default)]
     pub born: Option<u64>,
 }
 
@@ -144,7 +111,6 @@ impl std::hash::Hash for DirectoryIdentity {
 /// A command that runs, or ran, in a tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
-    #[serde(default)]
     pub session: Option<SessionName>,
     /// The process that watches it; nothing in it outlives that one.
     pub process: ProcessIdentity,
@@ -161,16 +127,12 @@ pub struct Trash {
     /// When it came here.
     pub at: Timestamp,
     /// The last commit of its HEAD, if that could be read.
-    #[serde(default)]
     pub tip: Option<String>,
     /// What main's branch held then; `None` if it had none.
-    #[serde(default)]
     pub branch_tip: Option<String>,
     /// The commit that holds what was not committed, if a snapshot was taken.
-    #[serde(default)]
     pub snapshot: Option<String>,
     /// The task it was bound to.
-    #[serde(default)]
     pub task: Option<TaskId>,
     /// What the HEAD of a linked tree said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -210,11 +172,9 @@ pub struct Tree {
     pub base: Base,
     pub target: String,
     /// Whose tree it is.
-    #[serde(default)]
     pub task: Option<TaskId>,
     pub status: TreeStatus,
     /// Set while somebody locked it.
-    #[serde(default)]
     pub locked: Option<TreeLock>,
     /// Set by a sweep that found the lock stale; a new lock begins without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -10,17 +10,13 @@ choice! {
         Tracked = "tracked",
         Nothing = "refuse",
     }
-}
 
-choice! {
     /// What becomes of `a/b` as the name of a worktree.
     pub enum Slashes {
         Refuse = "refuse",
         Plus = "plus",
     }
-}
 
-choice! {
     /// What a new worktree starts from.
     pub enum BasePolicy {
         Target = "target",
@@ -29,144 +25,110 @@ choice! {
         RemoteDefault = "remote_default",
         Task = "task",
     }
-}
 
-choice! {
     /// Whether a branch is fetched before it is used.
     pub enum Fetch {
         Try = "try",
         Require = "require",
         Never = "never",
     }
-}
 
-choice! {
     /// What uncommitted changes of main mean for a new worktree.
     pub enum DirtyPolicy {
         Warn = "warn",
         Refuse = "refuse",
         Ignore = "ignore",
     }
-}
 
-choice! {
     /// When a worktree is locked for git.
     pub enum LockWhen {
         Never = "never",
         Create = "create",
         Run = "run",
     }
-}
 
-choice! {
     /// How shared folders come into a worktree.
     pub enum ShareBy {
         Copy = "copy",
         Symlink = "symlink",
         None = "none",
     }
-}
 
-choice! {
     /// What becomes of a worktree whose set-up fails.
     pub enum OnFailure {
         Keep = "keep",
         Rollback = "rollback",
     }
-}
 
-choice! {
     /// What a new worktree has of Git LFS files.
     pub enum LargeFilesPolicy {
         Skip = "skip",
         Smudge = "smudge",
     }
-}
 
-choice! {
     /// What becomes of the task of an agent that did nothing.
     pub enum OnEmpty {
         Park = "park",
         Complete = "complete",
     }
-}
 
-choice! {
     /// What happens to a stalled agent.
     pub enum OnStall {
         Tell = "tell",
         Stop = "stop",
     }
-}
 
-choice! {
     /// How a command line without a placeholder gets the prompt.
     pub enum PromptBy {
         Argument = "argument",
         File = "file",
         Stdin = "stdin",
     }
-}
 
-choice! {
     /// What becomes of an edit that an agent's hook can't judge.
     pub enum OnError {
         Allow = "allow",
         Block = "block",
     }
-}
 
-choice! {
     /// What becomes of a worktree that landed.
     pub enum AfterLanding {
         Trash = "trash",
         Keep = "keep",
     }
-}
 
-choice! {
     /// Whether the repository's hooks run when the target moves.
     pub enum HooksPolicy {
         Run = "run",
         Off = "off",
     }
-}
 
-choice! {
     /// Whether landings are signed.
     pub enum Sign {
         Never = "never",
         Auto = "auto",
         Require = "require",
     }
-}
 
-choice! {
     /// What must agree before a landing; the later, the stricter.
     pub enum Gate {
         None = "none",
         Tests = "tests",
         Human = "human",
     }
-}
 
-choice! {
     /// How strongly runs are confined.
     pub enum SandboxLevel {
         Landlock = "landlock",
         Full = "full",
     }
-}
 
-choice! {
     /// Whether runs reach the network.
     pub enum NetworkPolicy {
         On = "on",
         Off = "off",
     }
-}
 
-choice! {
     /// What becomes of a removed worktree's branch.
     pub enum BranchPolicy {
         IfLanded = "if_landed",
@@ -175,9 +137,7 @@ choice! {
         WithTree = "with_tree",
         IfUnchanged = "if_unchanged",
     }
-}
 
-choice! {
     /// Further names of MCP tools.
     pub enum Aliases {
         None = "none",
