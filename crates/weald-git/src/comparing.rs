@@ -110,10 +110,8 @@ pub fn tree_differences(
         .input(list)
         .limit(TIME_LIMIT)
         .run()?;
-    parse(&answer).ok_or_else(|| GitError::Unexpected {
-        command: "diff-tree".to_owned(),
-        answer: String::from_utf8_lossy(&answer[..answer.len().min(200)]).into_owned(),
-    })
+    let start = String::from_utf8_lossy(&answer[..answer.len().min(200)]);
+    parse(&answer).ok_or_else(|| GitError::unexpected("diff-tree", start))
 }
 
 /// `<from> <to>` and the end of the line, then `:<modes> <ids> <status>` and a path, each ended by NUL.

@@ -101,17 +101,10 @@ pub fn list_pointers(
         let cat = scope.spawn(move || cat.output_to(read));
         let found = pointers_in(&mut BufReader::new(blobs)).map_err(not_started);
         for (name, thread) in [("rev-list", walk), ("cat-file", cat)] {
-            let lost = || GitError::Unexpected {
-                command: name.to_owned(),
-                answer: "a thread was lost".to_owned(),
-            };
-            let output = thread.join().map_err(|_| lost())??;
+            let lost = |_| GitError::unexpected(name, "a thread was lost");
+            let output = thread.join().map_err(lost)??;
             if !output.status.success() {
-                return Err(GitError::Failed {
-                    command: name.to_owned(),
-                    code: output.status.code(),
-                    stderr: output.stderr,
-                });
+                return Err(output.failure(name));
             }
         }
         found

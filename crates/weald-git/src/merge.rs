@@ -65,10 +65,6 @@ pub fn merge_trees(git_dir: &Path, request: MergeRequest<'_>) -> Result<Merged, 
     let output = git
         .args(["--end-of-options", request.ours, request.theirs])
         .output()?;
-    let unexpected = |answer: &str| GitError::Unexpected {
-        command: "merge-tree".to_owned(),
-        answer: answer.chars().take(200).collect(),
-    };
     let text = String::from_utf8_lossy(&output.stdout);
     let mut fields = text.split('\0').filter(|field| !field.is_empty());
     let tree = fields
@@ -83,12 +79,11 @@ pub fn merge_trees(git_dir: &Path, request: MergeRequest<'_>) -> Result<Merged, 
             paths.dedup();
             Ok(Merged::Conflict { tree, paths })
         }
-        (Some(0 | 1), None) => Err(unexpected(&text)),
-        (code, _) => Err(GitError::Failed {
-            command: "merge-tree".to_owned(),
-            code,
-            stderr: output.stderr,
-        }),
+        (Some(0 | 1), None) => {
+            let start: String = text.chars().take(200).collect();
+            Err(GitError::unexpected("merge-tree", start))
+        }
+        _ => Err(output.failure("merge-tree")),
     }
 }
 
@@ -110,9 +105,6 @@ pub fn commit_tree(git_dir: &Path, commit: &NewCommit<'_>) -> Result<String, Git
     let text = String::from_utf8_lossy(&answer);
     match Commit::parse(text.trim()) {
         Some(id) => Ok(id.as_str().to_owned()),
-        None => Err(GitError::Unexpected {
-            command: "commit-tree".to_owned(),
-            answer: text.into_owned(),
-        }),
+        None => Err(GitError::unexpected("commit-tree", text)),
     }
 }

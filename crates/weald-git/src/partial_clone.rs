@@ -83,7 +83,7 @@ impl Vault {
     /// Marks a pack that was made from main's objects, where main lacks some that they need.
     pub(crate) fn promise(&self, pack: &Path) -> Result<(), VaultError> {
         let file = pack.with_extension("promisor");
-        fs::write(&file, "").map_err(|source| VaultError::File { path: file, source })
+        fs::write(&file, "").map_err(VaultError::file(file))
     }
 
     /// Remotes of main that hold what it lacks.

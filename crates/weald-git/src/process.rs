@@ -56,6 +56,13 @@ pub enum GitError {
 }
 
 impl GitError {
+    pub(crate) fn unexpected(command: &str, answer: impl Into<String>) -> Self {
+        Self::Unexpected {
+            command: command.to_owned(),
+            answer: answer.into(),
+        }
+    }
+
     /// Whether another process holds a lock that git needed, or was faster than it: worth another try.
     pub fn says_locked(&self) -> bool {
         let says_lock = |stderr: &str| stderr.contains(".lock");
@@ -79,6 +86,17 @@ pub struct Output {
     pub stdout: Vec<u8>,
     /// The start of its standard error.
     pub stderr: String,
+}
+
+impl Output {
+    /// What its command failed with.
+    pub(crate) fn failure(self, command: &str) -> GitError {
+        GitError::Failed {
+            command: command.to_owned(),
+            code: self.status.code(),
+            stderr: self.stderr,
+        }
+    }
 }
 
 /// One git command in the making.
@@ -282,20 +300,13 @@ impl Git {
         let output = self.output()?;
         match output.status.success() {
             true => Ok(output.stdout),
-            false => Err(GitError::Failed {
-                command: name,
-                code: output.status.code(),
-                stderr: output.stderr,
-            }),
+            false => Err(output.failure(&name)),
         }
     }
 
     /// Runs it and lets the caller judge the exit code.
-    pub fn output(mut self) -> Result<Output, GitError> {
-        self.command.stdout(Stdio::piped());
-        let mut child = self.spawn()?;
-        let readers = self.readers(&mut child);
-        self.finish(child, readers)
+    pub fn output(self) -> Result<Output, GitError> {
+        self.output_to(Stdio::piped())
     }
 
     /// Runs it with its standard output going straight to `stdout`.
@@ -319,11 +330,7 @@ impl Git {
         let output = self.finish(child, readers)?;
         match output.status.success() {
             true => received,
-            false => Err(GitError::Failed {
-                command: name,
-                code: output.status.code(),
-                stderr: output.stderr,
-            }),
+            false => Err(output.failure(&name)),
         }
     }
 

@@ -126,27 +126,28 @@ pub(crate) fn lookup_in(tables: &[Vec<u8>], name: &str) -> Option<Option<Referen
 }
 
 fn ask_git(git_dir: &Path, name: &str) -> Result<Option<Reference>, GitError> {
-    let line = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
     let symbolic = Git::new(git_dir, "symbolic-ref")
         .args(["-q", name])
         .output()?;
     match symbolic.status.code() {
         Some(0) => return Ok(Some(Reference::Symbolic(line(&symbolic.stdout)))),
         Some(1) => {}
-        code => {
-            return Err(GitError::Failed {
-                command: "symbolic-ref".to_owned(),
-                code,
-                stderr: symbolic.stderr,
-            });
-        }
+        _ => return Err(symbolic.failure("symbolic-ref")),
     }
+    direct_by_git(git_dir, name)
+}
+
+/// The commit that a name holds or leads to, as git sees it.
+pub(crate) fn direct_by_git(git_dir: &Path, name: &str) -> Result<Option<Reference>, GitError> {
     let direct = Git::new(git_dir, "rev-parse")
         .args(["-q", "--verify", "--end-of-options", name])
         .output()?;
-    Ok(Commit::parse(&line(&direct.stdout))
-        .filter(|_| direct.status.success())
-        .map(Reference::Direct))
+    let commit = Commit::parse(&line(&direct.stdout)).filter(|_| direct.status.success());
+    Ok(commit.map(Reference::Direct))
+}
+
+pub(crate) fn line(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).trim_end().to_owned()
 }
 
 /// The tables of a stack, the oldest first.

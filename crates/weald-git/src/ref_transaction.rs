@@ -53,7 +53,7 @@ impl RefStep<'_> {
             .all(|id| Commit::parse(id).is_some());
         let name = name.strip_prefix(OF_MAIN).unwrap_or(name);
         if !are_ids || !is_readable(name) {
-            return Err(unexpected(format!("{self:?}")));
+            return Err(GitError::unexpected("update-ref", format!("{self:?}")));
         }
         let text = match self {
             Self::Verify { name, holds } => format!("verify {name}\0{holds}\0"),
@@ -63,13 +63,6 @@ impl RefStep<'_> {
         };
         to.extend_from_slice(text.as_bytes());
         Ok(())
-    }
-}
-
-fn unexpected(answer: String) -> GitError {
-    GitError::Unexpected {
-        command: "update-ref".to_owned(),
-        answer,
     }
 }
 
@@ -154,7 +147,7 @@ impl RefTransaction {
     fn hear(&mut self, wanted: &str) -> Result<(), GitError> {
         match self.answers.recv_timeout(TIME_LIMIT) {
             Ok(line) if line == wanted => Ok(()),
-            Ok(line) => Err(unexpected(line)),
+            Ok(line) => Err(GitError::unexpected("update-ref", line)),
             Err(mpsc::RecvTimeoutError::Timeout) => {
                 stop(&mut self.child);
                 Err(GitError::TimedOut {

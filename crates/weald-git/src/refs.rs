@@ -9,7 +9,7 @@ use crate::git_files::read_text;
 use crate::process::{Git, GitError};
 use crate::ref_files;
 use crate::ref_name::{RefName, is_readable};
-use crate::ref_tables::{self, has_tables, tabled_ref};
+use crate::ref_tables::{self, direct_by_git, has_tables, line, tabled_ref};
 use crate::reference::{Commit, MainRef, Reference};
 use crate::repository::Repository;
 
@@ -139,18 +139,8 @@ impl Repository {
         if symbolic.status.success() {
             return Ok(Some(Reference::Symbolic(line(&symbolic.stdout))));
         }
-        let direct = self
-            .git("rev-parse")
-            .args(["-q", "--verify", "--end-of-options", name])
-            .output()?;
-        Ok(Commit::parse(&line(&direct.stdout))
-            .filter(|_| direct.status.success())
-            .map(Reference::Direct))
+        direct_by_git(self.git_dir(), name)
     }
-}
-
-fn line(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).trim_end().to_owned()
 }
 
 /// Looks a ref up in `packed-refs`: lines of `<id> <name>`, with `^<id>` and `#` lines between them. An error where only git
@@ -171,18 +161,12 @@ fn packed(common_dir: &Path, name: &str) -> io::Result<Option<Commit>> {
 
 /// Lists the refs below `prefixes` of a repository, each ending with `/`, sorted by name.
 pub fn list_refs(git_dir: &Path, prefixes: &[&str]) -> Result<Vec<MainRef>, GitError> {
-    match list_plain(git_dir, prefixes, true) {
-        Some(listed) => Ok(listed),
-        None => list_refs_by_git(git_dir, prefixes),
-    }
+    list_plain(git_dir, prefixes, true).map_or_else(|| list_refs_by_git(git_dir, prefixes), Ok)
 }
 
 /// The same, where nobody wants to know what tags lead to: of a repository of weald's own.
 pub fn list_tips(git_dir: &Path, prefixes: &[&str]) -> Result<Vec<MainRef>, GitError> {
-    match list_plain(git_dir, prefixes, false) {
-        Some(listed) => Ok(listed),
-        None => list_refs_by_git(git_dir, prefixes),
-    }
+    list_plain(git_dir, prefixes, false).map_or_else(|| list_refs_by_git(git_dir, prefixes), Ok)
 }
 
 /// Every ref, as its file says it; `None` where git knows more. Whether the objects are there is not looked at.
@@ -253,10 +237,7 @@ fn require_plain(change: &RefChange) -> Result<RefName, GitError> {
     let name = RefName::parse(&change.name);
     match name.filter(|_| old && change.new.as_ref().is_none_or(is_id)) {
         Some(name) => Ok(name),
-        None => Err(GitError::Unexpected {
-            command: "update-ref".to_owned(),
-            answer: format!("{change:?}"),
-        }),
+        None => Err(GitError::unexpected("update-ref", format!("{change:?}"))),
     }
 }
 

@@ -83,16 +83,8 @@ impl Registrations {
 
     /// Every entry, by name.
     pub fn list(&self) -> io::Result<Vec<Registration>> {
-        let entries = match fs::read_dir(self.common_dir.join("worktrees")) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(error),
-        };
-        let mut names: Vec<String> = entries
-            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-            .collect();
-        names.sort();
-        Ok(names.iter().filter_map(|name| self.read(name)).collect())
+        let names = self.names()?.into_iter();
+        Ok(names.filter_map(|name| self.read(name.to_str()?)).collect())
     }
 
     /// One entry; `None` if there is none.
@@ -147,10 +139,8 @@ impl Registrations {
     }
 
     fn fill(&self, building: &Path, new: &NewRegistration<'_>) -> io::Result<()> {
-        let mut dot_git = new.path.join(".git").as_os_str().as_bytes().to_vec();
-        dot_git.push(b'\n');
         let mut files = vec![
-            ("gitdir", dot_git),
+            ("gitdir", pointer_to(new.path)),
             ("commondir", b"../..\n".to_vec()),
             (NOTE, new.note.as_bytes().to_vec()),
         ];
@@ -243,9 +233,7 @@ impl Registrations {
     /// Changes where an entry says its worktree is, its HEAD and weald's note.
     pub fn point(&self, name: &str, path: &Path, head: &Reference, note: &str) -> io::Result<()> {
         let directory = self.directory(name);
-        let mut dot_git = path.join(".git").as_os_str().as_bytes().to_vec();
-        dot_git.push(b'\n');
-        replace(&directory.join("gitdir"), &dot_git)?;
+        replace(&directory.join("gitdir"), &pointer_to(path))?;
         match self.has_tables() {
             true => set_head(&self.common_dir, &directory, head)?,
             false => replace(&directory.join("HEAD"), head.to_text().as_bytes())?,
@@ -254,7 +242,13 @@ impl Registrations {
     }
 }
 
-/// The same path without `.` and `..`: newer versions of git write paths relative to the entry.
+/// What the `gitdir` of a worktree says.
+fn pointer_to(path: &Path) -> Vec<u8> {
+    let dot_git = path.join(".git");
+    [dot_git.as_os_str().as_bytes(), b"\n"].concat()
+}
+
+/// A path without `.` and `..`: newer versions of git write paths relative to the entry.
 fn plain(path: &Path) -> PathBuf {
     path.components().fold(PathBuf::new(), |mut whole, part| {
         match part {

@@ -127,18 +127,12 @@ impl Repository {
             Ok(path) => canonical(&git_dir.join(path))?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => canonical(&git_dir)?,
             Err(error) => {
-                return Err(DiscoverError::Broken {
-                    path: git_dir.join("commondir"),
-                    reason: error.to_string(),
-                });
+                return Err(broken(&git_dir.join("commondir"), error));
             }
         };
         if !common_dir.join("objects").is_dir() {
             let reason = format!("{} holds no objects", common_dir.display());
-            return Err(DiscoverError::Broken {
-                path: git_dir,
-                reason,
-            });
+            return Err(broken(&git_dir, reason));
         }
         Ok(Self {
             git_dir,
@@ -194,11 +188,7 @@ impl Repository {
 
     /// Whether an object is here.
     pub fn has_object(&self, id: &str) -> Result<bool, GitError> {
-        let asked = self
-            .git("cat-file")
-            .args(["-e", "--end-of-options", id])
-            .output()?;
-        Ok(asked.status.success())
+        has_object(&self.git_dir, id)
     }
 
     /// Asks where the user's own configuration wants hooks to be.
@@ -227,10 +217,7 @@ impl Repository {
             ),
             [_, "blob", _] => Ok(Blob::TooLarge),
             [.., "missing"] | [_, "tree" | "commit" | "tag", _] => Ok(Blob::Absent),
-            _ => Err(GitError::Unexpected {
-                command: "cat-file".to_owned(),
-                answer: header,
-            }),
+            _ => Err(GitError::unexpected("cat-file", header)),
         }
     }
 }
@@ -244,6 +231,11 @@ pub enum Blob {
     Content(Vec<u8>),
 }
 
+pub(crate) fn has_object(git_dir: &Path, id: &str) -> Result<bool, GitError> {
+    let asked = Git::new(git_dir, "cat-file").args(["-e", "--end-of-options", id]);
+    Ok(asked.output()?.status.success())
+}
+
 fn is_git_dir(directory: &Path) -> bool {
     directory.join("HEAD").symlink_metadata().is_ok()
         && directory.join("objects").is_dir()
@@ -251,14 +243,10 @@ fn is_git_dir(directory: &Path) -> bool {
 }
 
 fn follow_pointer(dot_git: &Path, directory: &Path) -> Result<PathBuf, DiscoverError> {
-    let broken = |reason: String| DiscoverError::Broken {
-        path: dot_git.to_owned(),
-        reason,
-    };
-    let bytes = read_small(dot_git).map_err(|error| broken(error.to_string()))?;
+    let bytes = read_small(dot_git).map_err(|error| broken(dot_git, error))?;
     let target = bytes
         .strip_prefix(b"gitdir: ")
-        .ok_or_else(|| broken("it does not say `gitdir:`".to_owned()))?;
+        .ok_or_else(|| broken(dot_git, "it does not say `gitdir:`"))?;
     canonical(&directory.join(path_of(target)))
 }
 
@@ -267,8 +255,12 @@ fn read_pointer(file: &Path) -> io::Result<PathBuf> {
 }
 
 fn canonical(path: &Path) -> Result<PathBuf, DiscoverError> {
-    fs::canonicalize(path).map_err(|error| DiscoverError::Broken {
+    fs::canonicalize(path).map_err(|error| broken(path, error))
+}
+
+fn broken(path: &Path, reason: impl ToString) -> DiscoverError {
+    DiscoverError::Broken {
         path: path.to_owned(),
-        reason: error.to_string(),
-    })
+        reason: reason.to_string(),
+    }
 }

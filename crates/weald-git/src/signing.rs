@@ -249,9 +249,9 @@ impl Signer<'_> {
 /// A commit with another parent, and no signature; no ref moves.
 pub fn reparented(git_dir: &Path, commit: &str, old: &str, new: &str) -> Result<String, GitError> {
     let raw = read_commit(git_dir, commit)?;
-    let unexpected = |answer: &[u8]| GitError::Unexpected {
-        command: "cat-file".to_owned(),
-        answer: String::from_utf8_lossy(answer).chars().take(200).collect(),
+    let unexpected = |answer: &[u8]| {
+        let start: String = String::from_utf8_lossy(answer).chars().take(200).collect();
+        GitError::unexpected("cat-file", start)
     };
     let (from, to) = (format!("\nparent {old}\n"), format!("\nparent {new}\n"));
     let place = raw

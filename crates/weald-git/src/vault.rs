@@ -13,11 +13,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::git_files::{self, durable, read_small, replace};
+use crate::git_files::{durable, read_small, read_text, replace};
 use crate::object_stores::{ids_of_pack, loose_objects, object_stores, packs_of};
 use crate::process::{Git, GitError};
 use crate::reference::{Commit, MainRef};
 use crate::refs::{Expected, RefChange, update_refs};
+use crate::repository::has_object;
 use crate::small_packs::FEW_OBJECTS;
 use crate::steps::step;
 use crate::vault_lock::Keeper;
@@ -62,6 +63,17 @@ pub enum VaultError {
     },
 }
 
+impl VaultError {
+    /// What becomes of an error about a file.
+    pub(crate) fn file(path: impl Into<PathBuf>) -> impl Fn(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::File {
+            path: path.clone(),
+            source,
+        }
+    }
+}
+
 /// What of a pack of main is not in the vault.
 enum News {
     Nothing,
@@ -94,12 +106,11 @@ impl Vault {
 
     /// The vault of a submodule that main has in `modules/<name>`; it keeps what trees need of that one.
     pub fn of_submodule(common_dir: &Path, name: &str) -> Self {
-        let home = common_dir.join("weald");
+        let whole = Self::of(common_dir);
         Self {
-            path: home.join("vault").join("modules").join(name),
+            path: whole.path.join("modules").join(name),
             main: common_dir.join("modules").join(name),
-            lock: home.join("private").join("vault.lock"),
-            keeper: None,
+            ..whole
         }
     }
 
@@ -125,11 +136,7 @@ impl Vault {
 
     /// Whether an object is here.
     pub fn has_object(&self, id: &str) -> Result<bool, GitError> {
-        let asked = self
-            .git("cat-file")
-            .args(["-e", "--end-of-options", id])
-            .output()?;
-        Ok(asked.status.success())
+        has_object(&self.path, id)
     }
 
     /// Makes sure that everything main's `refs` and `wanted` need is here; makes the vault on first use. Answers what a
@@ -159,9 +166,9 @@ impl Vault {
 
     /// Whether all of these are known to be complete here: by the refs of the last feed, and pins.
     pub fn has(&self, refs: &[MainRef], wanted: &[&str]) -> bool {
-        let fed = read_text(&self.path.join("fed"));
+        let fed = read_text(self.path.join("fed"));
         let known = |id: &str| refs.iter().any(|known| known.commit == id) || self.is_pinned(id);
-        fed.is_some_and(|fed| fed == stamp(refs)) && wanted.iter().all(|id| known(id))
+        fed.is_ok_and(|fed| fed == stamp(refs)) && wanted.iter().all(|id| known(id))
     }
 
     /// An empty bare repository, renamed into place when it is whole.
@@ -174,22 +181,13 @@ impl Vault {
             }
             durable(&building.join("HEAD"), b"ref: refs/heads/none\n")
         };
-        made().map_err(|source| VaultError::File {
-            path: building.clone(),
-            source,
-        })?;
+        made().map_err(VaultError::file(&building))?;
         self.write(&building.join("config"), self.config()?.as_bytes())?;
         step("vault.building");
         if let Some(above) = self.path.parent() {
-            fs::create_dir_all(above).map_err(|source| VaultError::File {
-                path: above.to_owned(),
-                source,
-            })?;
+            fs::create_dir_all(above).map_err(VaultError::file(above))?;
         }
-        fs::rename(&building, &self.path).map_err(|source| VaultError::File {
-            path: self.path.clone(),
-            source,
-        })?;
+        fs::rename(&building, &self.path).map_err(VaultError::file(&self.path))?;
         // git takes it for given everywhere but in its own checks, so no feed would bring it.
         self.git("hash-object")
             .args(["-w", "-t", "tree", "/dev/null"])
@@ -271,12 +269,10 @@ impl Vault {
         if ids.is_empty() {
             return Ok(ids);
         }
-        let mut asked = ids.join("\n");
-        asked.push('\n');
         let answer = self
             .git("cat-file")
             .args(["--batch-check=%(objectname)"])
-            .input(asked)
+            .input(ids.join("\n") + "\n")
             .limit(TIME_LIMIT)
             .run()?;
         let text = String::from_utf8_lossy(&answer);
@@ -288,8 +284,6 @@ impl Vault {
 
     /// Copies objects of main into one pack here; few of them as they are.
     fn pack_objects(&self, ids: &[String]) -> Result<(), VaultError> {
-        let mut list = ids.join("\n");
-        list.push('\n');
         let receive = match (self.main_is_partial(), ids.len() < FEW_OBJECTS) {
             // Only a pack can say that it leads to what is not here.
             (true, _) => self.git("index-pack").args(["--stdin", "--promisor"]),
@@ -299,7 +293,7 @@ impl Vault {
         let receive = receive.limit(TIME_LIMIT);
         Git::new(&self.main, "pack-objects")
             .args(["--stdout", "-q", "--window=0"])
-            .input(list)
+            .input(ids.join("\n") + "\n")
             .limit(TIME_LIMIT)
             .pipe_into(receive)?;
         Ok(())
@@ -385,10 +379,7 @@ impl Vault {
                     fs::copy(&from, &building)
                         .and_then(|_| File::open(&building)?.sync_all())
                         .and_then(|()| fs::rename(&building, &to))
-                        .map_err(|source| VaultError::File {
-                            path: from.clone(),
-                            source,
-                        })?;
+                        .map_err(VaultError::file(&from))?;
                     told = Some(format!(
                         "packs can't be linked into the vault ({refused}), so they are copied"
                     ));
@@ -438,10 +429,7 @@ impl Vault {
     }
 
     pub(crate) fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), VaultError> {
-        replace(path, bytes).map_err(|source| VaultError::File {
-            path: path.to_owned(),
-            source,
-        })
+        replace(path, bytes).map_err(VaultError::file(path))
     }
 }
 
@@ -450,8 +438,4 @@ fn stamp(refs: &[MainRef]) -> String {
     refs.iter()
         .map(|known| format!("{} {}\n", known.commit, known.name))
         .collect()
-}
-
-fn read_text(path: &Path) -> Option<String> {
-    git_files::read_text(path).ok()
 }

@@ -76,10 +76,7 @@ impl Vault {
                     Some("config") => durable(&fault.path, self.config()?.as_bytes()),
                     _ => fs::create_dir_all(&fault.path),
                 };
-                written.map_err(|source| VaultError::File {
-                    path: fault.path.clone(),
-                    source,
-                })?;
+                written.map_err(VaultError::file(&fault.path))?;
             }
             Ok(())
         })
@@ -187,10 +184,7 @@ impl Vault {
         }
         set_aside(path, aside)
             .map(drop)
-            .map_err(|source| VaultError::File {
-                path: path.to_owned(),
-                source,
-            })
+            .map_err(VaultError::file(path))
     }
 }
 
@@ -210,7 +204,7 @@ pub fn set_aside(path: &Path, folder: &Path) -> std::io::Result<PathBuf> {
     Err(std::io::Error::other("no name is free there"))
 }
 
-fn is_older(path: &Path, age: Duration) -> bool {
+pub(crate) fn is_older(path: &Path, age: Duration) -> bool {
     let changed = path.symlink_metadata().and_then(|found| found.modified());
     changed.is_ok_and(|time| time.elapsed().is_ok_and(|elapsed| elapsed > age))
 }

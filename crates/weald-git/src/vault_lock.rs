@@ -67,16 +67,13 @@ impl Vault {
         &self,
         work: impl FnOnce() -> Result<T, VaultError>,
     ) -> Result<T, VaultError> {
-        let failed = |source| VaultError::File {
-            path: self.lock.clone(),
-            source,
-        };
-        let lock = open(&self.lock).map_err(failed)?;
+        let failed = VaultError::file(&self.lock);
+        let lock = open(&self.lock).map_err(&failed)?;
         let lock = match (lock.try_lock(), &self.keeper) {
             (Ok(()), _) => lock,
             (Err(TryLockError::Error(error)), _) => return Err(failed(error)),
             (Err(TryLockError::WouldBlock), None) => {
-                lock.lock().map_err(failed)?;
+                lock.lock().map_err(&failed)?;
                 lock
             }
             (Err(TryLockError::WouldBlock), Some(keeper)) => self.wait(lock, keeper)?,
@@ -84,7 +81,7 @@ impl Vault {
         let Some(keeper) = &self.keeper else {
             return work();
         };
-        sign(&lock, &keeper.name).map_err(failed)?;
+        sign(&lock, &keeper.name).map_err(&failed)?;
         let (done, ended) = mpsc::channel::<()>();
         thread::scope(|scope| {
             scope.spawn(|| {
@@ -102,11 +99,8 @@ impl Vault {
 
     /// Waits in the kernel's queue; meanwhile a holder that is silent for longer than the lease is ended.
     fn wait(&self, lock: File, keeper: &Keeper) -> Result<File, VaultError> {
-        let failed = |source| VaultError::File {
-            path: self.lock.clone(),
-            source,
-        };
-        let watched = lock.try_clone().map_err(failed)?;
+        let failed = VaultError::file(&self.lock);
+        let watched = lock.try_clone().map_err(&failed)?;
         let (sender, receiver) = mpsc::channel();
         // If nobody waits for it any more, the lock is freed as soon as it is had.
         thread::spawn(move || sender.send(lock.lock().map(|()| lock)));
@@ -114,7 +108,7 @@ impl Vault {
         let (mut looked, mut stranger) = (Instant::now(), None);
         loop {
             match receiver.recv_timeout(NOTICE.min(beat(keeper))) {
-                Ok(locked) => return locked.map_err(failed),
+                Ok(locked) => return locked.map_err(&failed),
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
                 Err(mpsc::RecvTimeoutError::Disconnected) => {
                     return Err(failed(io::Error::other("waiting for it was given up")));

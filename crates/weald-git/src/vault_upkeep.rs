@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime};
 use crate::object_stores::{ids_of_pack, object_stores, packs_of};
 use crate::steps::step;
 use crate::vault::{Vault, VaultError};
+use crate::vault_faults::is_older;
 
 /// How long a redundant pack stays.
 pub const GRACE: Duration = Duration::from_secs(600);
@@ -39,7 +40,7 @@ pub struct VaultStatus {
 }
 
 /// What an upkeep did.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VaultUpkeep {
     /// Packs of main that are now shared.
     pub linked: usize,
@@ -64,9 +65,7 @@ impl Vault {
         }
         for file in files {
             let is_lock = file.extension().is_some_and(|kind| kind == "lock");
-            let age = file.metadata().and_then(|found| found.modified());
-            let is_old = age.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > STALE));
-            if is_lock && is_old {
+            if is_lock && is_older(&file, STALE) {
                 found.push(file);
             }
         }
@@ -120,11 +119,7 @@ impl Vault {
 
     fn keep_up(&self, now: SystemTime, grace: Duration) -> Result<VaultUpkeep, VaultError> {
         if !self.path().join("HEAD").exists() {
-            return Ok(VaultUpkeep {
-                linked: 0,
-                dropped: 0,
-                waiting: 0,
-            });
+            return Ok(VaultUpkeep::default());
         }
         let before: BTreeSet<_> = packs_of(&[self.objects()]).into_iter().collect();
         let main = packs_of(&object_stores(&self.main));

@@ -16,10 +16,9 @@ const TABLES_VERSION: (u32, u32) = (2, 45);
 /// The number in the answer of a git that counted.
 pub fn counted(command: &str, answer: &[u8]) -> Result<u64, GitError> {
     let text = String::from_utf8_lossy(answer);
-    text.trim().parse().map_err(|_| GitError::Unexpected {
-        command: command.to_owned(),
-        answer: text.chars().take(100).collect(),
-    })
+    let start = || text.chars().take(100).collect::<String>();
+    let count = text.trim().parse();
+    count.map_err(|_| GitError::unexpected(command, start()))
 }
 
 /// Checks that the git in the search path is new enough, also for how this repository keeps its refs. Its version is
