@@ -95,15 +95,12 @@ impl Journal {
 
     /// Brings the journal up to date.
     pub fn catch_up(&self, store: &dyn Store, durability: Durability) -> Result<(), StoreError> {
-        let failed = |source| StoreError::File {
-            path: self.path.clone(),
-            source,
-        };
+        let failed = StoreError::file(&self.path);
         let mut options = OpenOptions::new();
         let options = options.create(true).read(true).append(true);
-        let mut file = open_own(options, &self.path).map_err(failed)?;
-        lock(&file).map_err(failed)?;
-        let (last, torn) = last_place(&mut file).map_err(failed)?;
+        let mut file = open_own(options, &self.path).map_err(&failed)?;
+        lock(&file).map_err(&failed)?;
+        let (last, torn) = last_place(&mut file).map_err(&failed)?;
         if let Some(place) = &last
             && !is_event(store.read()?.as_ref(), place.sequence, place.time)?
         {
@@ -111,14 +108,10 @@ impl Journal {
         }
         let mut last = last.map_or(Seq(0), |place| place.sequence);
         if torn {
-            file.write_all(b"\n").map_err(failed)?;
+            file.write_all(b"\n").map_err(&failed)?;
         }
         loop {
-            let filter = EventFilter {
-                since: Some(last),
-                limit: Some(BATCH),
-                ..EventFilter::default()
-            };
+            let filter = EventFilter::after(last, BATCH);
             let events = store.read()?.events(&filter)?;
             let Some(newest) = events.last().map(|event| event.seq) else {
                 break;
@@ -129,11 +122,11 @@ impl Journal {
                 serde_json::to_writer(&mut lines, &wrapped).expect("events have text keys");
                 lines.push(b'\n');
             }
-            file.write_all(&lines).map_err(failed)?;
+            file.write_all(&lines).map_err(&failed)?;
             last = newest;
         }
         match durability {
-            Durability::Power => file.sync_data().map_err(failed),
+            Durability::Power => file.sync_data().map_err(&failed),
             Durability::Process => Ok(()),
         }
     }
@@ -186,10 +179,7 @@ impl Journal {
                 false => break path,
             }
         };
-        fs::rename(&self.path, &free).map_err(|source| StoreError::File {
-            path: free.clone(),
-            source,
-        })?;
+        fs::rename(&self.path, &free).map_err(StoreError::file(&free))?;
         let told = format!(
             "it belongs to another database, so it is kept as {}",
             free.display()
@@ -229,11 +219,7 @@ pub(crate) fn is_event(
     time: Timestamp,
 ) -> Result<bool, StoreError> {
     let before = Seq(seq.0.saturating_sub(1));
-    let filter = EventFilter {
-        since: Some(before),
-        limit: Some(1),
-        ..EventFilter::default()
-    };
+    let filter = EventFilter::after(before, 1);
     let found = read.events(&filter)?;
     Ok(found
         .first()

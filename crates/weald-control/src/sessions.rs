@@ -290,10 +290,7 @@ impl Engine {
             return Ok(None);
         };
         let holder = task.lease.as_ref().map(|lease| &lease.session);
-        let agents = tx.agents(&AgentFilter {
-            open: false,
-            task: Some(id.clone()),
-        })?;
+        let agents = tx.agents(&AgentFilter::on(id))?;
         let is_agent = |name: &SessionName| agents.iter().any(|agent| agent.session == *name);
         for session in tx.sessions(SessionSet::Open)? {
             // Of who claimed it, the claim speaks.
@@ -327,10 +324,7 @@ impl Engine {
         self.change(None, Durability::Process, |tx| {
             let session = require_session(tx, name)?;
             let mut released = Vec::new();
-            let open = tx.agents(&AgentFilter {
-                open: true,
-                task: None,
-            })?;
+            let open = tx.agents(&AgentFilter::OPEN)?;
             let is_worked_on = |task: &Task| {
                 open.iter()
                     .any(|agent| agent.task == task.id && agent.token == task.token)
@@ -353,10 +347,7 @@ impl Engine {
 
     /// Whether an agent has a task, or something runs in its tree, or may.
     pub fn is_worked_on(&self, tx: &(impl Read + ?Sized), task: &Task) -> Result<bool, StoreError> {
-        let open = tx.agents(&AgentFilter {
-            open: true,
-            task: Some(task.id.clone()),
-        })?;
+        let open = tx.agents(&AgentFilter::open_on(&task.id))?;
         let tree = match &task.worktree {
             Some(name) => called(tx, name)?,
             None => None,
@@ -419,10 +410,7 @@ impl Engine {
         tx: &(impl Read + ?Sized),
         session: &Session,
     ) -> Result<Option<ProcessState>, StoreError> {
-        let open = tx.agents(&AgentFilter {
-            open: true,
-            task: None,
-        })?;
+        let open = tx.agents(&AgentFilter::OPEN)?;
         let supervisors = open
             .iter()
             .filter(|agent| agent.session == session.name)

@@ -446,12 +446,7 @@ pub(crate) fn next_free(
 }
 
 pub(crate) fn nothing_ready(tx: &(impl Read + ?Sized)) -> Result<TaskError, StoreError> {
-    let count = |class| {
-        tx.count_tasks(&TaskFilter {
-            classes: vec![class],
-            ..TaskFilter::default()
-        })
-    };
+    let count = |class| tx.count_tasks(&TaskFilter::of(class));
     Ok(TaskError::NothingReady {
         waiting: count(TaskClass::Waiting)?,
         in_progress: count(TaskClass::Status(TaskStatus::InProgress))?,

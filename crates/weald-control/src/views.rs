@@ -59,7 +59,6 @@ struct Written {
     kind: String,
     seq: Seq,
     time: Option<Timestamp>,
-    #[serde(default)]
     events: Option<Fingerprint>,
     /// Files of others at a view's place.
     #[serde(default)]
@@ -150,7 +149,7 @@ impl Views {
     ) -> Result<T, StoreError> {
         let path = self.private.join(LOCK_FILE);
         let file = files::open_lock(&path).and_then(|file| journal::lock(&file).map(|()| file));
-        let _held = file.map_err(|source| StoreError::File { path, source })?;
+        let _held = file.map_err(StoreError::file(path))?;
         work(self.written())
     }
 

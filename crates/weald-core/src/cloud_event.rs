@@ -59,43 +59,30 @@ pub struct Data {
 impl CloudEvent {
     /// Puts an event into its envelope.
     pub fn wrap(event: Event, source: &str) -> Self {
-        let Event {
-            seq,
-            time,
-            actor,
-            kind,
-            token,
-            task,
-            tree,
-            after,
-            error,
-            note,
-            operation,
-        } = event;
-        let subject = match (&task, &tree) {
+        let subject = match (&event.task, &event.tree) {
             (Some(task), _) => Some(format!("task/{task}")),
             (None, Some(tree)) => Some(format!("tree/{tree}")),
             (None, None) => None,
         };
         Self {
             specversion: "1.0".to_owned(),
-            id: seq.to_string(),
+            id: event.seq.to_string(),
             source: source.to_owned(),
-            kind: format!("{TYPE_PREFIX}{kind}"),
-            time,
+            kind: format!("{TYPE_PREFIX}{}", event.kind),
+            time: event.time,
             subject,
             datacontenttype: "application/json".to_owned(),
-            sequence: seq,
+            sequence: event.seq,
             data: Data {
                 schema_version: 1,
-                actor,
-                token,
-                task,
-                tree,
-                after,
-                error,
-                note,
-                operation,
+                actor: event.actor,
+                token: event.token,
+                task: event.task,
+                tree: event.tree,
+                after: event.after,
+                error: event.error,
+                note: event.note,
+                operation: event.operation,
             },
         }
     }
@@ -103,30 +90,18 @@ impl CloudEvent {
     /// Takes the event out again; `None` if it is not one of weald's.
     pub fn unwrap(self) -> Option<Event> {
         let kind = self.kind.strip_prefix(TYPE_PREFIX)?;
-        let Data {
-            actor,
-            token,
-            task,
-            tree,
-            after,
-            error,
-            note,
-            operation,
-            ..
-        } = self.data;
-        let kind = EventKind::from(kind.to_owned());
         Some(Event {
             seq: self.sequence,
             time: self.time,
-            actor,
-            kind,
-            token,
-            task,
-            tree,
-            after,
-            error,
-            note,
-            operation,
+            actor: self.data.actor,
+            kind: EventKind::from(kind.to_owned()),
+            token: self.data.token,
+            task: self.data.task,
+            tree: self.data.tree,
+            after: self.data.after,
+            error: self.data.error,
+            note: self.data.note,
+            operation: self.data.operation,
         })
     }
 }

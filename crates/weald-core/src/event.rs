@@ -202,125 +202,79 @@ pub struct Change {
 }
 
 impl Change {
-    fn new(kind: EventKind, after: After) -> Self {
+    /// A fact that changes no record.
+    pub fn fact(kind: EventKind) -> Self {
         Self {
             kind,
             token: None,
             task: None,
             tree: None,
-            after,
+            after: After::default(),
             error: None,
             note: None,
             operation: None,
         }
     }
 
-    /// A fact that changes no record.
-    pub fn fact(kind: EventKind) -> Self {
-        Self::new(kind, After::default())
-    }
-
     /// A change of a task.
     pub fn task(kind: EventKind, task: Task) -> Self {
-        let (id, tree) = (task.id.clone(), task.worktree.clone());
-        Self {
-            task: Some(id),
-            tree,
-            ..Self::new(
-                kind,
-                After {
-                    task: Some(task),
-                    ..After::default()
-                },
-            )
-        }
+        let mut change = Self::fact(kind);
+        change.task = Some(task.id.clone());
+        change.tree = task.worktree.clone();
+        change.after.task = Some(task);
+        change
     }
 
     /// A change of a tree.
     pub fn tree(kind: EventKind, tree: Tree) -> Self {
-        let (name, task) = (tree.name.clone(), tree.task.clone());
-        Self {
-            tree: Some(name),
-            task,
-            ..Self::new(
-                kind,
-                After {
-                    tree: Some(tree),
-                    ..After::default()
-                },
-            )
-        }
+        let mut change = Self::fact(kind);
+        change.tree = Some(tree.name.clone());
+        change.task = tree.task.clone();
+        change.after.tree = Some(tree);
+        change
     }
 
     /// A change of a landing.
     pub fn landing(kind: EventKind, landing: Landing) -> Self {
-        let (tree, task) = (Some(landing.tree.clone()), landing.task.clone());
-        Self {
-            tree,
-            task,
-            ..Self::new(
-                kind,
-                After {
-                    landing: Some(landing),
-                    ..After::default()
-                },
-            )
-        }
+        let mut change = Self::fact(kind);
+        change.tree = Some(landing.tree.clone());
+        change.task = landing.task.clone();
+        change.after.landing = Some(landing);
+        change
     }
 
     /// A change of the queue's lease.
     pub fn queue(kind: EventKind, queue: Queue) -> Self {
-        let after = After {
-            queue: Some(queue),
-            ..After::default()
-        };
-        Self::new(kind, after)
+        let mut change = Self::fact(kind);
+        change.after.queue = Some(queue);
+        change
     }
 
     /// A change of a session.
     pub fn session(kind: EventKind, session: Session) -> Self {
-        let (task, tree) = (session.task.clone(), session.tree.clone());
-        Self {
-            task,
-            tree,
-            ..Self::new(
-                kind,
-                After {
-                    session: Some(session),
-                    ..After::default()
-                },
-            )
-        }
+        let mut change = Self::fact(kind);
+        change.tree = session.tree.clone();
+        change.task = session.task.clone();
+        change.after.session = Some(session);
+        change
     }
 
     /// A change of an agent.
     pub fn agent(kind: EventKind, agent: Agent) -> Self {
-        let (task, tree, token) = (agent.task.clone(), agent.tree.clone(), agent.token);
-        let after = After {
-            agent: Some(agent),
-            ..After::default()
-        };
-        Self {
-            task: Some(task),
-            tree,
-            token: Some(token),
-            ..Self::new(kind, after)
-        }
+        let mut change = Self::fact(kind);
+        change.tree = agent.tree.clone();
+        change.task = Some(agent.task.clone());
+        change.token = Some(agent.token);
+        change.after.agent = Some(agent);
+        change
     }
 
     /// A change of a message.
     pub fn message(kind: EventKind, message: Message) -> Self {
-        let task = message.task.clone();
-        Self {
-            task,
-            ..Self::new(
-                kind,
-                After {
-                    message: Some(message),
-                    ..After::default()
-                },
-            )
-        }
+        let mut change = Self::fact(kind);
+        change.task = message.task.clone();
+        change.after.message = Some(message);
+        change
     }
 
     /// The same with the task it also changed.
@@ -385,28 +339,18 @@ pub struct Event {
 
 impl Event {
     pub fn stamp(change: Change, seq: Seq, time: Timestamp, actor: Option<SessionName>) -> Self {
-        let Change {
-            kind,
-            token,
-            task,
-            tree,
-            after,
-            error,
-            note,
-            operation,
-        } = change;
         Self {
             seq,
             time,
             actor,
-            kind,
-            token,
-            task,
-            tree,
-            after,
-            error,
-            note,
-            operation,
+            kind: change.kind,
+            token: change.token,
+            task: change.task,
+            tree: change.tree,
+            after: change.after,
+            error: change.error,
+            note: change.note,
+            operation: change.operation,
         }
     }
 }

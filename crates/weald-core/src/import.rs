@@ -37,8 +37,27 @@ pub struct Incoming {
     pub waits_for: Vec<usize>,
 }
 
+impl Incoming {
+    fn new(line: usize, id: Option<TaskId>, task: Task) -> Self {
+        Self {
+            line,
+            id,
+            task,
+            waits_for: Vec::new(),
+        }
+    }
+}
+
 /// A stable word for what is wrong, and a sentence.
 type Problem = (&'static str, String);
+
+fn require_short(what: &str, bytes: &[u8]) -> Result<(), Problem> {
+    let why = || format!("{what} can have at most {MAX_LINE} bytes");
+    let is_short = bytes.len() <= MAX_LINE;
+    is_short
+        .then_some(())
+        .ok_or_else(|| ("line_too_long", why()))
+}
 
 /// What is wrong with a line.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]

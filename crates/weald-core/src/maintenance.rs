@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::event::{Change, EventKind};
 use crate::id::Token;
-use crate::queue::{Maintenance, Queue, QueueHolder};
+use crate::queue::{Maintenance, Queue, QueueHolder, until};
 use crate::session::ProcessState;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -30,9 +30,7 @@ pub fn take(
     now: Timestamp,
 ) -> Result<(Queue, Change), MaintenanceRefusal> {
     if let Some(held) = &queue.maintenance.holder
-        && held.process != taker.process
-        && state != ProcessState::Gone
-        && now < held.expires_at
+        && held.excludes(&taker.process, state, now)
     {
         return Err(MaintenanceRefusal::Held {
             holder: Box::new(held.clone()),
@@ -43,11 +41,9 @@ pub fn take(
         expires_at: until(now, ttl),
         ..taker
     };
-    let maintenance = Maintenance {
-        token: queue.maintenance.token.next(),
-        holder: Some(holder),
-    };
-    Ok(changed(queue, EventKind::MAINTENANCE_TAKEN, maintenance))
+    let token = queue.maintenance.token.next();
+    let kind = EventKind::MAINTENANCE_TAKEN;
+    Ok(changed(queue, kind, token, Some(holder)))
 }
 
 pub fn renew(
@@ -58,20 +54,14 @@ pub fn renew(
 ) -> Result<(Queue, Change), MaintenanceRefusal> {
     let mut holder = require_holder(queue, token)?.clone();
     holder.expires_at = until(now, ttl);
-    let maintenance = Maintenance {
-        token,
-        holder: Some(holder),
-    };
-    Ok(changed(queue, EventKind::MAINTENANCE_RENEWED, maintenance))
+    let kind = EventKind::MAINTENANCE_RENEWED;
+    Ok(changed(queue, kind, token, Some(holder)))
 }
 
 pub fn release(queue: &Queue, token: Token) -> Result<(Queue, Change), MaintenanceRefusal> {
     require_holder(queue, token)?;
-    let maintenance = Maintenance {
-        token,
-        holder: None,
-    };
-    Ok(changed(queue, EventKind::MAINTENANCE_RELEASED, maintenance))
+    let kind = EventKind::MAINTENANCE_RELEASED;
+    Ok(changed(queue, kind, token, None))
 }
 
 /// Whether `token` is the newest, so its holder may go on.
@@ -81,15 +71,14 @@ pub fn require_holder(queue: &Queue, token: Token) -> Result<&QueueHolder, Maint
     holder.ok_or(MaintenanceRefusal::Lost)
 }
 
-fn until(now: Timestamp, ttl: SignedDuration) -> Timestamp {
-    now.checked_add(ttl).unwrap_or(Timestamp::MAX)
-}
-
-fn changed(queue: &Queue, kind: EventKind, maintenance: Maintenance) -> (Queue, Change) {
-    let next = Queue {
-        maintenance,
-        ..queue.clone()
-    };
+fn changed(
+    queue: &Queue,
+    kind: EventKind,
+    token: Token,
+    holder: Option<QueueHolder>,
+) -> (Queue, Change) {
+    let mut next = queue.clone();
+    next.maintenance = Maintenance { token, holder };
     (next.clone(), Change::queue(kind, next))
 }
 

@@ -3,7 +3,7 @@
 //! Where a task stands is nowhere written down but in its agents: [`course`] reads their verdicts from the first to the
 //! last, so whoever goes on after a kill begins behind the last phase that was completed.
 
-use crate::agent::{Agent, AgentId, Goal, Outcome};
+use crate::agent::{Agent, AgentId, Goal};
 use crate::verdict::Verdict;
 
 /// So often a phase may fail before its task waits for a person.
@@ -81,13 +81,7 @@ pub fn judged(agent: &Agent) -> Option<(&str, &Verdict)> {
 
 /// The agents after the last one whose work landed or finished its task: what came before is settled.
 pub fn since_landing(agents: &[Agent]) -> &[Agent] {
-    let settled = |agent: &Agent| {
-        agent.goal != Goal::Stay
-            && agent
-                .end
-                .as_ref()
-                .is_some_and(|end| end.outcome == Outcome::Done)
-    };
+    let settled = |agent: &Agent| agent.goal != Goal::Stay && agent.is_done();
     let last = agents.iter().rposition(settled);
     &agents[last.map_or(0, |last| last + 1)..]
 }
@@ -146,6 +140,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
+    use crate::agent::Outcome;
     use crate::agent::{AgentStatus, End, Post};
     use crate::id::{TaskId, Token};
     use crate::verdict::Ruling;

@@ -21,6 +21,23 @@ pub struct QueueHolder {
     pub expires_at: Timestamp,
 }
 
+impl QueueHolder {
+    /// Whether its lease still excludes another process; `state` is what is known of its own.
+    pub(crate) fn excludes(
+        &self,
+        taker: &ProcessIdentity,
+        state: ProcessState,
+        now: Timestamp,
+    ) -> bool {
+        self.process != *taker && state != ProcessState::Gone && now < self.expires_at
+    }
+}
+
+/// The end of a lease that begins now.
+pub(crate) fn until(now: Timestamp, ttl: SignedDuration) -> Timestamp {
+    now.checked_add(ttl).unwrap_or(Timestamp::MAX)
+}
+
 /// Why nothing lands for the time being.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueuePause {

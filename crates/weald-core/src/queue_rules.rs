@@ -1,11 +1,10 @@
 //! What may happen to the queue's lease: `(queue, input, now) -> (queue, change)` or a refusal.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use crate::event::{Change, EventKind};
 use crate::id::Token;
-use crate::queue::{Queue, QueueHolder, QueueInput, QueueRefusal};
-use crate::session::ProcessState;
+use crate::queue::{Queue, QueueHolder, QueueInput, QueueRefusal, until};
 
 /// Whether `token` is the newest, so its holder may go on.
 pub fn check_token(queue: &Queue, token: Token) -> Result<(), QueueRefusal> {
@@ -24,7 +23,6 @@ pub fn decide(
     now: Timestamp,
 ) -> Result<(Queue, Change), QueueRefusal> {
     let mut next = queue.clone();
-    let until = |ttl: SignedDuration| now.checked_add(ttl).unwrap_or(Timestamp::MAX);
     let kind = match input {
         QueueInput::Take {
             process,
@@ -33,9 +31,7 @@ pub fn decide(
             holder,
         } => {
             if let Some(held) = &queue.holder
-                && held.process != process
-                && holder != ProcessState::Gone
-                && now < held.expires_at
+                && held.excludes(&process, holder, now)
             {
                 return Err(QueueRefusal::Held {
                     holder: Box::new(held.clone()),
@@ -46,14 +42,14 @@ pub fn decide(
                 process,
                 session,
                 acquired_at: now,
-                expires_at: until(ttl),
+                expires_at: until(now, ttl),
             });
             EventKind::QUEUE_TAKEN
         }
         QueueInput::Renew { token, ttl } => {
             check_token(queue, token)?;
             if let Some(holder) = &mut next.holder {
-                holder.expires_at = until(ttl);
+                holder.expires_at = until(now, ttl);
             }
             EventKind::QUEUE_RENEWED
         }
@@ -78,6 +74,8 @@ pub fn decide(
 mod tests {
     use super::*;
     use crate::session::ProcessIdentity;
+    use crate::session::ProcessState;
+    use jiff::SignedDuration;
 
     fn process(pid: u32) -> ProcessIdentity {
         ProcessIdentity {

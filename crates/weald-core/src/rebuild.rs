@@ -69,24 +69,26 @@ pub fn recovered_tree(id: TreeId, found: FoundTree, now: Timestamp) -> (Tree, Ch
 
 /// One record of a fork, as it goes on in this log.
 pub fn recovered_record(after: After) -> Option<Change> {
-    let kind = EventKind::REGISTRY_RECOVERED;
-    Some(match after {
-        After { task: Some(of), .. } => Change::task(kind, of),
-        After { tree: Some(of), .. } => Change::tree(kind, of),
-        After {
-            session: Some(of), ..
-        } => Change::session(kind, of),
-        After {
-            message: Some(of), ..
-        } => Change::message(kind, of),
-        After {
-            landing: Some(of), ..
-        } => Change::landing(kind, of),
-        After {
-            agent: Some(of), ..
-        } => Change::agent(kind, of),
-        _ => return None,
-    })
+    recovered_records(after).next().map(|(_, change)| change)
+}
+
+/// Each record that a change left, as a change of its own.
+fn recovered_records(after: After) -> impl Iterator<Item = (Record, Change)> {
+    let kind = || EventKind::REGISTRY_RECOVERED;
+    let all = [
+        (after.task).map(|of| (Record::Task(of.id.clone()), Change::task(kind(), of))),
+        (after.session).map(|of| {
+            (
+                Record::Session(of.name.clone()),
+                Change::session(kind(), of),
+            )
+        }),
+        (after.message).map(|of| (Record::Message(of.id), Change::message(kind(), of))),
+        (after.tree).map(|of| (Record::Tree(of.id), Change::tree(kind(), of))),
+        (after.landing).map(|of| (Record::Landing(of.id), Change::landing(kind(), of))),
+        (after.agent).map(|of| (Record::Agent(of.id), Change::agent(kind(), of))),
+    ];
+    all.into_iter().flatten()
 }
 
 /// A task whose claims may be among `lost` events: the next claim gets a token that none of them had. One that is held
@@ -197,48 +199,11 @@ fn fork_of(one: &Copy, other: &Copy) -> Option<Seq> {
 
 /// The last image of every record that a copy changed from a place on.
 fn images_from(copy: &Copy, from: Seq) -> BTreeMap<Record, After> {
-    let mut images = BTreeMap::new();
-    for event in copy.range(from..).map(|(_, event)| event) {
-        images.extend(single_images(&event.after));
-    }
+    let events = copy.range(from..).map(|(_, event)| event.after.clone());
+    let images = events.flat_map(recovered_records);
     images
-}
-
-fn single_images(after: &After) -> Vec<(Record, After)> {
-    let mut found = Vec::new();
-    let none = After::default;
-    let mut add = |record, image| found.push((record, image));
-    if let Some(task) = after.task.clone() {
-        let record = Record::Task(task.id.clone());
-        let task = Some(task);
-        add(record, After { task, ..none() });
-    }
-    if let Some(session) = after.session.clone() {
-        let record = Record::Session(session.name.clone());
-        let session = Some(session);
-        add(record, After { session, ..none() });
-    }
-    if let Some(message) = after.message.clone() {
-        let record = Record::Message(message.id);
-        let message = Some(message);
-        add(record, After { message, ..none() });
-    }
-    if let Some(tree) = after.tree.clone() {
-        let record = Record::Tree(tree.id);
-        let tree = Some(tree);
-        add(record, After { tree, ..none() });
-    }
-    if let Some(landing) = after.landing.clone() {
-        let record = Record::Landing(landing.id);
-        let landing = Some(landing);
-        add(record, After { landing, ..none() });
-    }
-    if let Some(agent) = after.agent.clone() {
-        let record = Record::Agent(agent.id);
-        let agent = Some(agent);
-        add(record, After { agent, ..none() });
-    }
-    found
+        .map(|(record, image)| (record, image.after))
+        .collect()
 }
 
 /// What the images so far hold that later ones must fit.

@@ -29,14 +29,13 @@ pub fn register(
         ended_at: None,
     };
     if let Some((old, life)) = before {
-        match (&old.process, &session.process) {
-            (Some(theirs), ours) if life == Liveness::Alive && Some(theirs) != ours.as_ref() => {
-                return Err(SessionTaken {
-                    name: session.name,
-                    pid: theirs.pid,
-                });
-            }
-            _ => {}
+        let other =
+            (old.process.as_ref()).filter(|theirs| Some(*theirs) != session.process.as_ref());
+        if let (Some(process), Liveness::Alive) = (other, life) {
+            return Err(SessionTaken {
+                name: session.name,
+                pid: process.pid,
+            });
         }
         session.note = old.note.clone();
         if old.ended_at.is_none() {
@@ -45,10 +44,7 @@ pub fn register(
             session.back = old.back.clone();
         }
     }
-    Ok((
-        session.clone(),
-        Change::session(EventKind::SESSION_STARTED, session),
-    ))
+    Ok(changed(EventKind::SESSION_STARTED, session))
 }
 
 /// A heartbeat that says something new about where the session works.
@@ -60,20 +56,7 @@ pub fn moved(
 ) -> Option<(Session, Change)> {
     let task = task.or_else(|| session.task.clone());
     let tree = tree.or_else(|| session.tree.clone());
-    if task == session.task && tree == session.tree {
-        return None;
-    }
-    let next = Session {
-        back: session.back.clone().filter(|_| tree == session.tree),
-        task,
-        tree,
-        last_seen: now,
-        ..session.clone()
-    };
-    Some((
-        next.clone(),
-        Change::session(EventKind::SESSION_MOVED, next),
-    ))
+    led(session, task, tree, now)
 }
 
 /// Where a claim, or its end, leads the session: into the task's tree, or back to the main checkout.
@@ -83,9 +66,6 @@ pub fn led(
     tree: Option<TreeName>,
     now: Timestamp,
 ) -> Option<(Session, Change)> {
-    if (&task, &tree) == (&session.task, &session.tree) {
-        return None;
-    }
     let next = Session {
         back: session.back.clone().filter(|_| tree == session.tree),
         task,
@@ -93,8 +73,12 @@ pub fn led(
         last_seen: now,
         ..session.clone()
     };
-    let change = Change::session(EventKind::SESSION_MOVED, next.clone());
-    Some((next, change))
+    let is_new = (&next.task, &next.tree) != (&session.task, &session.tree);
+    is_new.then(|| changed(EventKind::SESSION_MOVED, next))
+}
+
+fn changed(kind: EventKind, next: Session) -> (Session, Change) {
+    (next.clone(), Change::session(kind, next))
 }
 
 /// Goes into a tree, or leaves it: `place` is the tree and the way back.
@@ -113,8 +97,7 @@ pub fn entered(
         last_seen: now,
         ..session.clone()
     };
-    let change = Change::session(EventKind::SESSION_MOVED, next.clone());
-    Some((next, change))
+    Some(changed(EventKind::SESSION_MOVED, next))
 }
 
 /// Saves a note with the session.
@@ -124,10 +107,7 @@ pub fn noted(session: &Session, text: String, now: Timestamp) -> (Session, Chang
         last_seen: now,
         ..session.clone()
     };
-    (
-        next.clone(),
-        Change::session(EventKind::SESSION_NOTED, next),
-    )
+    changed(EventKind::SESSION_NOTED, next)
 }
 
 /// Says that nobody has heard of a session, once a silence.
@@ -140,8 +120,7 @@ pub fn silent(session: &Session, now: Timestamp) -> Option<(Session, Change)> {
         silent_at: Some(now),
         ..session.clone()
     };
-    let change = Change::session(EventKind::SESSION_STALE, next.clone());
-    Some((next, change))
+    Some(changed(EventKind::SESSION_STALE, next))
 }
 
 /// Says goodbye. Its leases are given back by the caller, in the same transaction.
@@ -151,8 +130,5 @@ pub fn ended(session: &Session, now: Timestamp) -> (Session, Change) {
         process: None,
         ..session.clone()
     };
-    (
-        next.clone(),
-        Change::session(EventKind::SESSION_ENDED, next),
-    )
+    changed(EventKind::SESSION_ENDED, next)
 }

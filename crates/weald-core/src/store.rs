@@ -107,6 +107,15 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// What becomes of an error about a file.
+    pub fn file(path: impl Into<PathBuf>) -> impl Fn(std::io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::File {
+            path: path.clone(),
+            source,
+        }
+    }
+
     /// Whether there was no room on the disk.
     pub fn is_full(&self) -> bool {
         matches!(self, Self::Backend(why) if why.contains("disk is full"))
@@ -173,6 +182,15 @@ pub struct TaskFilter {
     pub limit: Option<u64>,
 }
 
+impl TaskFilter {
+    pub fn of(class: TaskClass) -> Self {
+        Self {
+            classes: vec![class],
+            ..Self::default()
+        }
+    }
+}
+
 /// Which sessions are asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionSet {
@@ -204,6 +222,17 @@ pub struct EventFilter {
     pub tree: Option<TreeName>,
     /// At most so many.
     pub limit: Option<u64>,
+}
+
+impl EventFilter {
+    /// The next events after a place, at most as many as `limit` says.
+    pub fn after(since: Seq, limit: u64) -> Self {
+        Self {
+            since: Some(since),
+            limit: Some(limit),
+            ..Self::default()
+        }
+    }
 }
 
 /// Numbers that are given out once and never again, also after a crash or a removal.
@@ -251,6 +280,20 @@ impl AgentFilter {
         open: true,
         task: None,
     };
+
+    pub fn on(task: &TaskId) -> Self {
+        Self {
+            open: false,
+            task: Some(task.clone()),
+        }
+    }
+
+    pub fn open_on(task: &TaskId) -> Self {
+        Self {
+            open: true,
+            ..Self::on(task)
+        }
+    }
 }
 
 pub trait TaskReader {

@@ -9,6 +9,7 @@ use crate::dependencies::Blockers;
 use crate::event::{Change, EventKind};
 use crate::id::{MessageId, TaskId, Token};
 use crate::name::SessionName;
+use crate::queue::until;
 use crate::reading::misleads;
 use crate::task::{Closeout, Lease, MAX_SUBJECT, PlanApproval, Priority, Task, TaskStatus};
 pub use crate::task_refusal::{TaskRefusal, newer};
@@ -233,7 +234,7 @@ fn claim(
         token: task.token,
         session,
         acquired_at: now,
-        expires_at: after(now, ttl),
+        expires_at: until(now, ttl),
     });
     Ok(if taken_over {
         EventKind::TASK_TAKEN_OVER
@@ -275,7 +276,7 @@ fn renew(
         .lease
         .as_mut()
         .ok_or(TaskRefusal::NotHeld { task: id })?;
-    lease.expires_at = after(now, ttl);
+    lease.expires_at = until(now, ttl);
     Ok(EventKind::TASK_RENEWED)
 }
 
@@ -425,9 +426,4 @@ fn check_label(label: &str) -> Result<(), TaskRefusal> {
         true => Ok(()),
         false => Err(TaskRefusal::BadLabel),
     }
-}
-
-/// `now + ttl`, at most the end of time.
-fn after(now: Timestamp, ttl: SignedDuration) -> Timestamp {
-    now.checked_add(ttl).unwrap_or(Timestamp::MAX)
 }

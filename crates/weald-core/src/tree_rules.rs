@@ -246,24 +246,7 @@ fn is_use(tree: &Tree, input: &TreeInput) -> bool {
         | In::Bind(_)
         | In::SetUp { .. }
         | In::Landed => true,
-        In::CreateFailed { .. }
-        | In::Keep
-        | In::Unkeep { .. }
-        | In::RemoveBegins { .. }
-        | In::Trashed(_)
-        | In::Removed
-        | In::RemoveFailed { .. }
-        | In::Broke { .. }
-        | In::FoundInTrash { .. }
-        | In::Forgotten
-        | In::Lock(_)
-        | In::Unlock
-        | In::MarkStale(_)
-        | In::UnlockStale
-        | In::Unbind
-        | In::Closeout(_)
-        | In::Approved(_)
-        | In::Ports(_) => false,
+        _ => false,
     }
 }
 
@@ -358,7 +341,17 @@ fn apply(tree: &mut Tree, input: TreeInput, now: Timestamp) -> Option<String> {
             tree.trash = Some(*trash);
             let_go(tree);
         }
-        found @ TreeInput::FoundInTrash { .. } => know_in_trash(tree, found),
+        TreeInput::FoundInTrash {
+            identity,
+            path,
+            trash,
+        } => {
+            tree.identity = Some(identity);
+            tree.path = path;
+            if let Some(known) = &mut tree.trash {
+                known.path = trash;
+            }
+        }
         TreeInput::Removed | TreeInput::Forgotten => let_go(tree),
         TreeInput::Keep => tree.kept_at = Some(now),
         TreeInput::Unkeep { .. } => tree.kept_at = None,
@@ -381,7 +374,9 @@ fn apply(tree: &mut Tree, input: TreeInput, now: Timestamp) -> Option<String> {
             tree.runs.retain(|run| run.process != process);
             return run_error(timed_out, code);
         }
-        TreeInput::Entered { from } => enter(tree, from, now),
+        TreeInput::Entered { from } => {
+            (tree.last_entered_at, tree.entered_from) = (Some(now), Some(from));
+        }
         TreeInput::Synced(base) => tree.base = base,
         TreeInput::Retargeted(target) => tree.target = target,
         TreeInput::Bind(task) => tree.task = Some(task),
@@ -403,25 +398,6 @@ fn apply(tree: &mut Tree, input: TreeInput, now: Timestamp) -> Option<String> {
         TreeInput::Landed => {}
     }
     None
-}
-
-fn know_in_trash(tree: &mut Tree, found: TreeInput) {
-    if let TreeInput::FoundInTrash {
-        identity,
-        path,
-        trash,
-    } = found
-    {
-        tree.identity = Some(identity);
-        tree.path = path;
-        if let Some(known) = &mut tree.trash {
-            known.path = trash;
-        }
-    }
-}
-
-fn enter(tree: &mut Tree, from: std::path::PathBuf, now: Timestamp) {
-    (tree.last_entered_at, tree.entered_from) = (Some(now), Some(from));
 }
 
 fn unlock(tree: &mut Tree) {

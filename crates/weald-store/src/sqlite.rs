@@ -280,10 +280,7 @@ fn create(path: &Path, turn: &Turn, clock: &dyn Clock, patience: Duration) -> Re
             .map_err(backend)?;
         schema::migrate(&connection, clock.now())?;
         connection.close().map_err(|(_, error)| backend(error))?;
-        fs::rename(&building, path).map_err(|source| StoreError::File {
-            path: path.to_owned(),
-            source,
-        })?;
+        fs::rename(&building, path).map_err(StoreError::file(path))?;
     }
     connect(path, patience)
 }
@@ -293,10 +290,7 @@ fn make_directory(directory: &Path) -> Result<()> {
     builder.recursive(true).mode(0o700);
     builder
         .create(directory)
-        .map_err(|source| StoreError::File {
-            path: directory.to_owned(),
-            source,
-        })
+        .map_err(StoreError::file(directory))
 }
 
 /// Which file is at a path.

@@ -87,10 +87,7 @@ fn described(
     task: Task,
     request: &AgentRequest,
 ) -> Result<Agent, RecordError> {
-    let before = tx.agents(&AgentFilter {
-        open: false,
-        task: Some(task.id.clone()),
-    })?;
+    let before = tx.agents(&AgentFilter::on(&task.id))?;
     let post = Post {
         session,
         token: task.token,
@@ -158,10 +155,7 @@ fn refuse_namesake(
     tx: &(impl AgentReader + ?Sized),
     session: &SessionName,
 ) -> Result<(), RecordError> {
-    let open = tx.agents(&AgentFilter {
-        open: true,
-        task: None,
-    })?;
+    let open = tx.agents(&AgentFilter::OPEN)?;
     match open.into_iter().find(|agent| agent.session == *session) {
         None => Ok(()),
         Some(agent) => Err(RecordError::NameTaken {
@@ -173,10 +167,7 @@ fn refuse_namesake(
 
 /// There is one main checkout, and nothing keeps two agents in it apart.
 fn refuse_second_in_main(tx: &dyn Write) -> Result<(), RecordError> {
-    let open = tx.agents(&AgentFilter {
-        open: true,
-        task: None,
-    })?;
+    let open = tx.agents(&AgentFilter::OPEN)?;
     match open.into_iter().find(|agent| agent.in_main) {
         None => Ok(()),
         Some(agent) => Err(RecordError::MainTaken {
@@ -377,10 +368,7 @@ impl Engine {
         me: &SessionName,
         reopen: bool,
     ) -> Result<bool, RecordError> {
-        let open = AgentFilter {
-            open: true,
-            task: Some(task.id.clone()),
-        };
+        let open = AgentFilter::open_on(&task.id);
         if let Some(agent) = tx.agents(&open)?.pop() {
             // Takeovers are for those whose lease ran out.
             let is_expired = |lease: &Lease| lease.is_expired(tx.now());

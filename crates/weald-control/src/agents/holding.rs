@@ -66,10 +66,7 @@ impl Engine {
 
     /// Every agent that worked on a task, from the first to the last.
     pub fn agents_on(&self, task: &TaskId) -> Result<Vec<Agent>, RecordError> {
-        self.agents(&AgentFilter {
-            open: false,
-            task: Some(task.clone()),
-        })
+        self.agents(&AgentFilter::on(task))
     }
 
     /// After the last entry of a race its task waits for somebody to pick one. Nothing happens while one is at work, or

@@ -23,10 +23,7 @@ impl Engine {
     /// Marks agents as crashed whose supervisor is proven gone, and gives their tasks back. Whatever they wrote stays in
     /// their trees. Answers those that it marked.
     pub fn reap_agents(&self) -> Result<Vec<Agent>, RecordError> {
-        let open = self.agents(&AgentFilter {
-            open: true,
-            task: None,
-        })?;
+        let open = self.agents(&AgentFilter::OPEN)?;
         let mut reaped = Vec::new();
         for agent in open.iter().filter(|agent| self.is_orphaned(agent)) {
             let done = self.change(None, Durability::Process, |tx| {
@@ -66,10 +63,7 @@ fn crash(tx: &mut dyn Write, agent: &Agent) -> Result<Agent, RecordError> {
         .as_ref()
         .is_some_and(|lease| lease.token == agent.token);
     // The others of a race, or the next phase, work under the same claim.
-    let siblings = tx.agents(&AgentFilter {
-        open: true,
-        task: Some(task.id.clone()),
-    })?;
+    let siblings = tx.agents(&AgentFilter::open_on(&task.id))?;
     if !is_held || task.status != TaskStatus::InProgress || !siblings.is_empty() {
         return Ok(crashed);
     }
@@ -112,10 +106,7 @@ pub(super) fn park_race(tx: &mut dyn Write, task: &Task, token: Token) -> Result
         .lease
         .as_ref()
         .is_some_and(|lease| lease.token == token);
-    let open = tx.agents(&AgentFilter {
-        open: true,
-        task: Some(task.id.clone()),
-    })?;
+    let open = tx.agents(&AgentFilter::open_on(&task.id))?;
     if !is_held || !open.is_empty() || task.worktree.is_some() {
         return Ok(());
     }
@@ -147,10 +138,7 @@ fn give_back(tx: &mut dyn Write, task: &Task, agent: &Agent) -> Result<(), Recor
         token: Some(agent.token),
     };
     let released = move_in(tx, Some(&agent.session), task, release)?;
-    let all = tx.agents(&AgentFilter {
-        open: false,
-        task: Some(task.id.clone()),
-    })?;
+    let all = tx.agents(&AgentFilter::on(&task.id))?;
     let before = all.iter().rev().filter(|known| known.id != agent.id);
     let in_a_row = before.take_while(|known| {
         let outcome = known.end.as_ref().map(|end| end.outcome);

@@ -97,9 +97,6 @@ pub(crate) fn require_agent(tx: &(impl Read + ?Sized), id: AgentId) -> Result<Ag
 
 /// The newest agent on a task.
 pub fn newest_on(tx: &(impl Read + ?Sized), task: &TaskId) -> Result<Option<Agent>, StoreError> {
-    let filter = AgentFilter {
-        open: false,
-        task: Some(task.clone()),
-    };
+    let filter = AgentFilter::on(task);
     Ok(tx.agents(&filter)?.pop())
 }

@@ -122,11 +122,7 @@ fn has_all_events(read: &dyn Read, kind: ViewKind, bytes: &[u8]) -> Result<bool,
     let mut rest = bytes;
     let mut last = Seq(0);
     loop {
-        let filter = EventFilter {
-            since: Some(last),
-            limit: Some(BATCH),
-            ..EventFilter::default()
-        };
+        let filter = EventFilter::after(last, BATCH);
         let events = read.events(&filter)?;
         let Some(newest) = events.last() else {
             return Ok(rest.is_empty());

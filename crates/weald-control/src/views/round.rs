@@ -45,11 +45,7 @@ impl Round<'_> {
             _ => before,
         };
         loop {
-            let filter = EventFilter {
-                since: Some(last),
-                limit: Some(BATCH),
-                ..EventFilter::default()
-            };
+            let filter = EventFilter::after(last, BATCH);
             let events = read.events(&filter)?;
             let Some(newest) = events.last() else {
                 break;

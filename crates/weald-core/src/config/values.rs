@@ -67,69 +67,60 @@ pub fn from_text(key: &Key, text: &str) -> toml::Value {
 
 /// Checks a value against its key, or says what would be right.
 pub fn check_value(key: &Key, raw: &toml::Value) -> Result<Value, String> {
-    let text = || {
-        raw.as_str()
-            .ok_or_else(|| "expected a quoted string".to_owned())
-    };
+    let text = || raw.as_str().ok_or("expected a quoted string");
     match key.kind {
-        Kind::Text | Kind::OwnText => Ok(Value::Text(text()?.to_owned())),
-        Kind::Template | Kind::Place => match check_template(text()?) {
-            Ok(()) => Ok(Value::Text(text()?.to_owned())),
-            Err(error) => Err(error.to_string()),
-        },
-        Kind::Message => {
-            check_message(text()?)?;
-            Ok(Value::Text(text()?.to_owned()))
+        Kind::Text | Kind::OwnText => {}
+        Kind::Template | Kind::Place => {
+            check_template(text()?).map_err(|error| error.to_string())?;
         }
-        Kind::Switch | Kind::OwnSwitch => raw
-            .as_bool()
-            .map(Value::Switch)
-            .ok_or_else(|| "expected true or false".to_owned()),
-        Kind::Number(low, high) => match raw.as_integer() {
-            Some(number) if (low..=high).contains(&number) => Ok(Value::Number(number)),
-            _ => Err(format!("expected a number from {low} to {high}")),
-        },
-        Kind::Duration => match parse_duration(text()?) {
-            Ok(_) => Ok(Value::Text(text()?.to_owned())),
-            Err(reason) => Err(reason),
-        },
-        Kind::OwnDuration(most) => match parse_duration(text()?)? {
-            given if given <= SignedDuration::from_secs(most) => {
-                Ok(Value::Text(text()?.to_owned()))
+        Kind::Message => check_message(text()?)?,
+        Kind::Switch | Kind::OwnSwitch => {
+            let switch = raw.as_bool().map(Value::Switch);
+            return switch.ok_or_else(|| "expected true or false".to_owned());
+        }
+        Kind::Number(low, high) => {
+            let number = raw
+                .as_integer()
+                .filter(|number| (low..=high).contains(number));
+            let wrong = || format!("expected a number from {low} to {high}");
+            return number.map(Value::Number).ok_or_else(wrong);
+        }
+        Kind::Duration => parse_duration(text()?).map(drop)?,
+        Kind::OwnDuration(most) => {
+            if parse_duration(text()?)? > SignedDuration::from_secs(most) {
+                return Err(format!("expected a duration of at most {most} seconds"));
             }
-            _ => Err(format!("expected a duration of at most {most} seconds")),
-        },
-        Kind::Age => {
-            parse_age(text()?)?;
-            Ok(Value::Text(text()?.to_owned()))
         }
+        Kind::Age => parse_age(text()?).map(drop)?,
         Kind::Interval => match text()? {
-            "none" | "0" => Ok(Value::Text("none".to_owned())),
-            given => parse_duration(given).map(|_| Value::Text(given.to_owned())),
+            "none" | "0" => return Ok(Value::Text("none".to_owned())),
+            given => parse_duration(given).map(drop)?,
         },
-        Kind::Choice(known) | Kind::OwnChoice(known) | Kind::Guarded(known) => match text()? {
-            given if known.contains(&given) => Ok(Value::Text(given.to_owned())),
-            given => Err(format!("`{given}` is not one of {}", known.join(", "))),
-        },
+        Kind::Choice(known) | Kind::OwnChoice(known) | Kind::Guarded(known) => {
+            let given = text()?;
+            if !known.contains(&given) {
+                return Err(format!("`{given}` is not one of {}", known.join(", ")));
+            }
+        }
         Kind::Size => match text()? {
-            "none" => Ok(Value::Text("none".to_owned())),
-            size => parse_size(size).map(|_| Value::Text(size.to_owned())),
+            "none" => {}
+            size => parse_size(size).map(drop)?,
         },
         Kind::List | Kind::OwnList | Kind::OwnNames | Kind::JoinedList | Kind::GrowingList => {
-            let items = raw
-                .as_array()
-                .ok_or_else(|| "expected a list of strings".to_owned())?;
+            let wrong = || "expected a list of strings".to_owned();
+            let items = raw.as_array().ok_or_else(wrong)?;
             let is_odd = |item: &&toml::Value| item.as_str().is_some_and(|text| !is_name(text));
             if let (Kind::OwnNames, Some(odd)) = (key.kind, items.iter().find(is_odd)) {
                 return Err(format!("{odd} is not a plain folder name"));
             }
             let texts = items.iter().map(|item| item.as_str().map(str::to_owned));
-            texts
+            return texts
                 .collect::<Option<_>>()
                 .map(Value::List)
-                .ok_or_else(|| "expected a list of strings".to_owned())
+                .ok_or_else(wrong);
         }
     }
+    Ok(Value::Text(text()?.to_owned()))
 }
 
 /// Whether it names one file or folder, and nothing of a repository.

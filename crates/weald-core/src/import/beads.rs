@@ -90,14 +90,7 @@ fn read(
         }
     }
     fields.insert(SOURCE.into(), Tracker::Beads.as_str().into());
-    let (id, task) = read_fields(fields, now)?;
-    let incoming = Incoming {
-        line: 0,
-        id,
-        task: *task,
-        waits_for: Vec::new(),
-    };
-    Ok(Some((incoming, parent)))
+    Ok(Some((read_fields(fields, now)?, parent)))
 }
 
 /// What is to be done, with the design and the notes below it.

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Incoming, LineError, MAX_LINE, Parsed, Problem};
+use super::{Incoming, LineError, Parsed, Problem, require_short};
 use crate::reading::misleads;
 
 /// The longest text of an entry.
@@ -20,7 +20,7 @@ pub(super) fn each(
     mut read: impl FnMut(Map<String, Value>) -> Result<Option<Incoming>, Problem>,
 ) -> Parsed {
     let mut parsed = Parsed::default();
-    for Entry { line, name, fields } in split(input) {
+    for Part { line, name, fields } in split(input) {
         match fields.and_then(&mut read) {
             Ok(Some(incoming)) => parsed.tasks.push(Incoming { line, ..incoming }),
             Ok(None) => {}
@@ -35,34 +35,26 @@ pub(super) fn each(
 
 type Fields = Result<Map<String, Value>, Problem>;
 
-struct Entry {
+struct Part {
     line: usize,
     /// As people call it.
     name: String,
     fields: Fields,
 }
 
-impl Entry {
-    /// One in a list.
-    fn numbered(number: usize, fields: Fields) -> Self {
-        Self {
-            line: number,
-            name: name(&fields, format!("entry {number}")),
-            fields,
-        }
+impl Part {
+    fn numbered(line: usize, fields: Fields) -> Self {
+        let name = name(&fields, format!("entry {line}"));
+        Self { line, name, fields }
     }
 
-    /// One on a line.
     fn on_line(line: usize, fields: Fields) -> Self {
-        Self {
-            line,
-            name: name(&fields, format!("line {line}")),
-            fields,
-        }
+        let name = name(&fields, format!("line {line}"));
+        Self { line, name, fields }
     }
 }
 
-fn split(input: &[u8]) -> Vec<Entry> {
+fn split(input: &[u8]) -> Vec<Part> {
     let text = input.trim_ascii();
     if text.is_empty() {
         return Vec::new();
@@ -71,17 +63,17 @@ fn split(input: &[u8]) -> Vec<Entry> {
         return match serde_json::from_slice::<Vec<Value>>(input) {
             Ok(values) => (1..)
                 .zip(values)
-                .map(|(number, value)| Entry::numbered(number, object(value)))
+                .map(|(number, value)| Part::numbered(number, object(value)))
                 .collect(),
-            Err(error) => vec![Entry::on_line(error.line(), Err(bad_json(&error)))],
+            Err(error) => vec![Part::on_line(error.line(), Err(bad_json(&error)))],
         };
     }
     if let Ok(one) = serde_json::from_slice(text) {
-        return vec![Entry::on_line(1, object(one))];
+        return vec![Part::on_line(1, object(one))];
     }
     let lines = (1..).zip(input.split(|byte| *byte == b'\n'));
     let filled = lines.filter(|(_, line)| !line.trim_ascii().is_empty());
-    let read = filled.map(|(number, line)| Entry::on_line(number, one_line(line)));
+    let read = filled.map(|(number, line)| Part::on_line(number, one_line(line)));
     read.collect()
 }
 
@@ -109,10 +101,7 @@ fn readable(text: &str) -> Option<String> {
 }
 
 fn one_line(line: &[u8]) -> Fields {
-    if line.len() > MAX_LINE {
-        let told = format!("a line can have at most {MAX_LINE} bytes");
-        return Err(("line_too_long", told));
-    }
+    require_short("a line", line)?;
     object(serde_json::from_slice(line).map_err(|error| bad_json(&error))?)
 }
 
@@ -135,8 +124,10 @@ pub(super) fn text(fields: &Map<String, Value>, name: &str) -> Result<String, Pr
         Some(_) => return Err(("bad_field", format!("{name} is not a string"))),
     };
     if text.len() > MAX_TEXT {
-        let told = format!("{name} is longer than {MAX_TEXT} bytes");
-        return Err(("bad_field", told));
+        return Err((
+            "bad_field",
+            format!("{name} is longer than {MAX_TEXT} bytes"),
+        ));
     }
     let is_odd = |c: &char| c.is_control() && !matches!(c, '\n' | '\t');
     match text.chars().find(is_odd) {

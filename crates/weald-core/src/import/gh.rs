@@ -36,13 +36,7 @@ fn read(issue: &Map<String, Value>, now: Timestamp) -> Result<Incoming, Problem>
     fields.insert("labels".into(), json!(labels));
     fields.insert("url".into(), text(issue, "url")?.into());
     fields.insert(SOURCE.into(), Tracker::Gh.as_str().into());
-    let (id, task) = read_fields(fields, now)?;
-    Ok(Incoming {
-        line: 0,
-        id,
-        task: *task,
-        waits_for: Vec::new(),
-    })
+    read_fields(fields, now)
 }
 
 #[cfg(test)]

@@ -2,9 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::{Incoming, LineError, MAX_LINE, Parsed, Problem};
+use super::{Incoming, LineError, Parsed, Problem, require_short};
 use crate::Timestamp;
-use crate::id::TaskId;
 use crate::task::{Priority, Task};
 use crate::task_rules;
 
@@ -31,29 +30,18 @@ pub fn parse_jsonl(input: &[u8], now: Timestamp) -> Parsed {
         }
         let line = index + 1;
         match parse_line(bytes, now) {
-            Ok((id, task)) => {
-                parsed.tasks.push(Incoming {
-                    line,
-                    id,
-                    task: *task,
-                    waits_for: Vec::new(),
-                });
-            }
+            Ok(incoming) => parsed.tasks.push(Incoming { line, ..incoming }),
             Err(problem) => parsed.errors.push(LineError::new(line, problem)),
         }
     }
     parsed
 }
 
-fn parse_line(bytes: &[u8], now: Timestamp) -> Result<(Option<TaskId>, Box<Task>), Problem> {
-    if bytes.len() > MAX_LINE {
-        return Err((
-            "line_too_long",
-            format!("a line can have at most {MAX_LINE} bytes"),
-        ));
-    }
+fn parse_line(bytes: &[u8], now: Timestamp) -> Result<Incoming, Problem> {
+    require_short("a line", bytes)?;
+    let fields = serde_json::from_slice(bytes);
     read_fields(
-        serde_json::from_slice(bytes).map_err(|error| ("bad_json", error.to_string()))?,
+        fields.map_err(|error| ("bad_json", error.to_string()))?,
         now,
     )
 }
@@ -62,7 +50,7 @@ fn parse_line(bytes: &[u8], now: Timestamp) -> Result<(Option<TaskId>, Box<Task>
 pub(super) fn read_fields(
     mut fields: Map<String, Value>,
     now: Timestamp,
-) -> Result<(Option<TaskId>, Box<Task>), Problem> {
+) -> Result<Incoming, Problem> {
     let id = match fields.remove("id") {
         None | Some(Value::Null) => None,
         Some(id) => {
@@ -119,7 +107,7 @@ pub(super) fn read_fields(
         task.closed_at = Some(closing_time(closed_at, now)?);
     }
     task_rules::check_new(&task).map_err(|refusal| ("bad_field", refusal.to_string()))?;
-    Ok((id, Box::new(task)))
+    Ok(Incoming::new(0, id, task))
 }
 
 /// When the tracker closed it, as text or in seconds; now if it does not say, and never later than now.

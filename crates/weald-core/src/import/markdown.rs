@@ -5,7 +5,7 @@
 //! outer one waits for the inner ones. Headings and text between lists are passed over. Without an id an item is known
 //! again by its text.
 
-use super::{Incoming, LineError, MAX_LINE, Parsed, Problem};
+use super::{Incoming, LineError, Parsed, Problem, require_short};
 use crate::Timestamp;
 use crate::id::TaskId;
 use crate::source::{MARKDOWN, SOURCE};
@@ -39,12 +39,7 @@ struct Reader {
 
 impl Reader {
     fn line(&mut self, line: usize, bytes: &[u8]) -> Result<(), Problem> {
-        if bytes.len() > MAX_LINE {
-            return Err((
-                "line_too_long",
-                format!("a line can have at most {MAX_LINE} bytes"),
-            ));
-        }
+        require_short("a line", bytes)?;
         let text = std::str::from_utf8(bytes).map_err(|error| ("bad_utf8", error.to_string()))?;
         let text = text.trim_end();
         let indent = text
@@ -72,12 +67,7 @@ impl Reader {
         self.open.push((indent, None));
         let (id, task) = parse_item(text, self.now)?;
         let place = self.parsed.tasks.len();
-        self.parsed.tasks.push(Incoming {
-            line,
-            id,
-            task,
-            waits_for: Vec::new(),
-        });
+        self.parsed.tasks.push(Incoming::new(line, id, task));
         if let Some(last) = self.open.last_mut() {
             last.1 = Some(place);
         }

@@ -5,7 +5,7 @@
 use serde_json::{Map, Value};
 
 use super::jsonl::read_fields;
-use super::{Incoming, LineError, MAX_LINE, Parsed, Problem};
+use super::{Incoming, LineError, Parsed, Problem, require_short};
 use crate::Timestamp;
 use crate::file_view::MARK;
 use crate::name::TreeName;
@@ -21,12 +21,7 @@ pub fn parse_workflow(input: &[u8], now: Timestamp) -> Parsed {
 }
 
 fn parse(input: &[u8], now: Timestamp, warnings: &mut Vec<String>) -> Result<Incoming, Problem> {
-    if input.len() > MAX_LINE {
-        return Err((
-            "line_too_long",
-            format!("a state can have at most {MAX_LINE} bytes"),
-        ));
-    }
+    require_short("a state", input)?;
     let mut fields: Map<String, Value> =
         serde_json::from_slice(input).map_err(|error| ("bad_json", error.to_string()))?;
     fields.remove(MARK);
@@ -69,12 +64,10 @@ fn parse(input: &[u8], now: Timestamp, warnings: &mut Vec<String>) -> Result<Inc
     if fields.get("created_at").is_some_and(|time| !is_time(time)) {
         fields.remove("created_at");
     }
-    let (id, task) = read_fields(fields, now)?;
+    let incoming = read_fields(fields, now)?;
     Ok(Incoming {
         line: 1,
-        id,
-        task: *task,
-        waits_for: Vec::new(),
+        ..incoming
     })
 }
 

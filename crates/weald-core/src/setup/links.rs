@@ -2,6 +2,8 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use crate::claude::normal;
+
 /// What a link that lies at `place` (relative to main's root) says in a tree, if it says `target` in main. A link that stays
 /// within main without leaving it stays as it is; one that comes back into main by another way leads to the same place in
 /// the tree; any other leads, in full, to where it led.
@@ -85,21 +87,6 @@ fn up(directory: &Path) -> PathBuf {
         0 => PathBuf::from("."),
         depth => [".."].repeat(depth).iter().collect(),
     }
-}
-
-/// Without `.` and `..`, as it is written.
-fn normal(path: &Path) -> PathBuf {
-    let mut out = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                out.pop();
-            }
-            other => out.push(other),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

@@ -250,11 +250,7 @@ fn has_unlanded_work(engine: &Engine, id: &TaskId) -> Result<bool, StoreError> {
 }
 
 fn batch(engine: &Engine, since: Seq) -> Result<Vec<Event>, StoreError> {
-    let filter = EventFilter {
-        since: Some(since),
-        limit: Some(BATCH),
-        ..EventFilter::default()
-    };
+    let filter = EventFilter::after(since, BATCH);
     engine.store().read()?.events(&filter)
 }
 

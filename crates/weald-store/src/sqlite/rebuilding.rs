@@ -153,10 +153,7 @@ impl Succession for Rebuilding {
     fn put_in_place(self: Box<Self>) -> Result<()> {
         let path = self.directory.join(DATABASE_FILE);
         let built = self.folder().join(DATABASE_FILE);
-        fs::rename(&built, &path).map_err(|source| StoreError::File {
-            path: path.clone(),
-            source,
-        })?;
+        fs::rename(&built, &path).map_err(StoreError::file(&path))?;
         sync(&self.directory)
     }
 }
@@ -200,8 +197,5 @@ fn readable_events(connection: &Connection) -> Vec<Event> {
 fn sync(path: &Path) -> Result<()> {
     File::open(path)
         .and_then(|file| file.sync_all())
-        .map_err(|source| StoreError::File {
-            path: path.to_owned(),
-            source,
-        })
+        .map_err(StoreError::file(path))
 }

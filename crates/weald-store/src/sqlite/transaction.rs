@@ -4,6 +4,7 @@ use std::sync::MutexGuard;
 
 use rusqlite::Connection;
 use rusqlite::types::ToSql;
+use serde::de::DeserializeOwned;
 use weald_core::Timestamp;
 use weald_core::agent::{Agent, AgentId};
 use weald_core::event::{Change, Event};
@@ -86,6 +87,16 @@ impl<'a> Transaction<'a> {
     }
 }
 
+impl Transaction<'_> {
+    fn one<T: DeserializeOwned>(&self, sql: &str, with: &[&dyn ToSql]) -> Result<Option<T>> {
+        rows::one(&self.connection, sql, with)
+    }
+
+    fn all<T: DeserializeOwned>(&self, sql: &str, with: &[&dyn ToSql]) -> Result<Vec<T>> {
+        rows::all(&self.connection, sql, with)
+    }
+}
+
 impl Drop for Transaction<'_> {
     fn drop(&mut self) {
         if !self.finished {
@@ -100,11 +111,7 @@ impl Drop for Transaction<'_> {
 
 impl TaskReader for Transaction<'_> {
     fn task(&self, id: &TaskId) -> Result<Option<Task>> {
-        rows::one(
-            &self.connection,
-            "SELECT doc FROM tasks WHERE id = ?1",
-            &[&id.to_string()],
-        )
+        self.one("SELECT doc FROM tasks WHERE id = ?1", &[&id.to_string()])
     }
 
     fn tasks(&self, filter: &TaskFilter) -> Result<Vec<Task>> {
@@ -118,7 +125,7 @@ impl TaskReader for Transaction<'_> {
             table(filter),
             limit(filter.limit)
         );
-        rows::all(&self.connection, &sql, &borrow(&values))
+        self.all(&sql, &borrow(&values))
     }
 
     fn count_tasks(&self, filter: &TaskFilter) -> Result<u64> {
@@ -165,11 +172,7 @@ impl SessionReader for Transaction<'_> {
     }
 
     fn message(&self, id: MessageId) -> Result<Option<Message>> {
-        rows::one(
-            &self.connection,
-            "SELECT doc FROM messages WHERE id = ?1",
-            &[&(id.0 as i64)],
-        )
+        self.one("SELECT doc FROM messages WHERE id = ?1", &[&(id.0 as i64)])
     }
 
     fn messages(&self, filter: &MessageFilter) -> Result<Vec<Message>> {
@@ -193,71 +196,54 @@ impl SessionReader for Transaction<'_> {
             "SELECT doc FROM messages WHERE {condition} ORDER BY urgency, id LIMIT {}",
             limit(filter.limit)
         );
-        rows::all(&self.connection, &sql, &borrow(&values))
+        self.all(&sql, &borrow(&values))
     }
 }
 
 impl TreeReader for Transaction<'_> {
     fn tree(&self, name: &TreeName) -> Result<Option<Tree>> {
-        rows::one(
-            &self.connection,
+        self.one(
             "SELECT doc FROM trees WHERE name = ?1 ORDER BY id DESC LIMIT 1",
             &[&name.as_str()],
         )
     }
 
     fn tree_by_id(&self, id: TreeId) -> Result<Option<Tree>> {
-        rows::one(
-            &self.connection,
-            "SELECT doc FROM trees WHERE id = ?1",
-            &[&(id.0 as i64)],
-        )
+        self.one("SELECT doc FROM trees WHERE id = ?1", &[&(id.0 as i64)])
     }
 
     fn trees(&self) -> Result<Vec<Tree>> {
-        rows::all(&self.connection, "SELECT doc FROM trees ORDER BY id", &[])
+        self.all("SELECT doc FROM trees ORDER BY id", &[])
     }
 
     fn landing(&self, id: LandingId) -> Result<Option<Landing>> {
-        rows::one(
-            &self.connection,
-            "SELECT doc FROM landings WHERE id = ?1",
-            &[&(id.0 as i64)],
-        )
+        self.one("SELECT doc FROM landings WHERE id = ?1", &[&(id.0 as i64)])
     }
 
     fn open_landings(&self) -> Result<Vec<Landing>> {
-        rows::all(
-            &self.connection,
-            "SELECT doc FROM landings WHERE status IN ('queued', 'testing', 'moving', 'unsettled') ORDER BY id",
+        self.all("SELECT doc FROM landings WHERE status IN ('queued', 'testing', 'moving', 'unsettled') ORDER BY id",
             &[],
         )
     }
 
     fn landings_of(&self, tree: &TreeName) -> Result<Vec<Landing>> {
-        rows::all(
-            &self.connection,
+        self.all(
             "SELECT doc FROM landings WHERE tree = ?1 ORDER BY id",
             &[&tree.as_str()],
         )
     }
 
     fn queue(&self) -> Result<Queue> {
-        let found = rows::one(&self.connection, "SELECT doc FROM queue", &[])?;
+        let found = self.one("SELECT doc FROM queue", &[])?;
         Ok(found.unwrap_or_default())
     }
 
     fn landings(&self) -> Result<Vec<Landing>> {
-        rows::all(
-            &self.connection,
-            "SELECT doc FROM landings ORDER BY id",
-            &[],
-        )
+        self.all("SELECT doc FROM landings ORDER BY id", &[])
     }
 
     fn newest_landings(&self, limit: u64) -> Result<Vec<Landing>> {
-        rows::all(
-            &self.connection,
+        self.all(
             "SELECT doc FROM landings ORDER BY id DESC LIMIT ?1",
             &[&i64::try_from(limit).unwrap_or(i64::MAX)],
         )
@@ -266,24 +252,15 @@ impl TreeReader for Transaction<'_> {
 
 impl AgentReader for Transaction<'_> {
     fn agent(&self, id: AgentId) -> Result<Option<Agent>> {
-        rows::one(
-            &self.connection,
-            "SELECT doc FROM agents WHERE id = ?1",
-            &[&(id.0 as i64)],
-        )
+        self.one("SELECT doc FROM agents WHERE id = ?1", &[&(id.0 as i64)])
     }
 
     fn agents(&self, filter: &AgentFilter) -> Result<Vec<Agent>> {
         let task = filter.task.as_ref().map(TaskId::to_string);
         match (task, filter.open) {
-            (None, true) => rows::all(
-                &self.connection,
-                "SELECT doc FROM agents WHERE open = 1 ORDER BY id",
-                &[],
-            ),
-            (None, false) => rows::all(&self.connection, "SELECT doc FROM agents ORDER BY id", &[]),
-            (Some(task), open) => rows::all(
-                &self.connection,
+            (None, true) => self.all("SELECT doc FROM agents WHERE open = 1 ORDER BY id", &[]),
+            (None, false) => self.all("SELECT doc FROM agents ORDER BY id", &[]),
+            (Some(task), open) => self.all(
                 "SELECT doc FROM agents WHERE task = ?1 AND open >= ?2 ORDER BY id",
                 &[&task, &open],
             ),
@@ -316,7 +293,7 @@ impl EventReader for Transaction<'_> {
             "SELECT doc FROM events WHERE {condition} ORDER BY seq {order} LIMIT {}",
             limit(filter.limit)
         );
-        let mut events: Vec<Event> = rows::all(&self.connection, &sql, &borrow(&values))?;
+        let mut events: Vec<Event> = self.all(&sql, &borrow(&values))?;
         if filter.since.is_none() {
             events.reverse();
         }
@@ -363,11 +340,11 @@ impl Write for Transaction<'_> {
         let ready = format!(
             "SELECT doc FROM {READY_TASKS} WHERE {READY} ORDER BY priority, created, ord LIMIT 1"
         );
-        if let Some(task) = rows::one(&self.connection, &ready, &[])? {
+        if let Some(task) = self.one(&ready, &[])? {
             return Ok(Some(task));
         }
         let abandoned = "SELECT doc FROM tasks WHERE expires IS NOT NULL AND expires <= ?1 ORDER BY expires LIMIT 1";
-        rows::one(&self.connection, abandoned, &[&rows::nanoseconds(self.now)])
+        self.one(abandoned, &[&rows::nanoseconds(self.now)])
     }
 
     fn next_number(&mut self, counter: Counter) -> Result<u64> {

@@ -40,7 +40,7 @@ impl Turn {
             .write(true)
             .custom_flags(flags.bits() as i32)
             .open(&path);
-        let file = opened.map_err(|source| StoreError::File { path, source })?;
+        let file = opened.map_err(StoreError::file(path))?;
         Ok(Self { file, patience })
     }
 
