@@ -42,7 +42,7 @@ pub use approval::{ApprovedCommit, ApprovedFile, Review, approval_folder};
 pub use commit::CommitScope;
 pub use error::LandError;
 pub use lander::QueueEnd;
-pub use moving::{FENCE, LeftoverKind, plans};
+pub use moving::{FENCE, Leftover, LeftoverKind, plans};
 pub use moving::{LeftConflict, free_main};
 pub use queue::Lease;
 pub use queue::QueueView;

@@ -51,7 +51,7 @@ pub use fence::FENCE;
 pub use fence::free_main;
 pub(crate) use hold::TargetHold;
 pub use leave::LeftConflict;
-pub use leftovers::LeftoverKind;
+pub use leftovers::{Leftover, LeftoverKind};
 pub(crate) use recovery::Recovered;
 pub use stage::plans;
 

@@ -157,17 +157,18 @@ impl Upkeep<'_> {
         if request.fetch {
             report.warnings = self.fetch_targets()?;
         }
-        let survey = self.survey()?;
+        let survey = Survey::new(self.trees, &[]);
         if request.tasks.is_empty() && request.tree.is_none() {
             report.orphans = self.orphans(&survey)?;
         }
         let taking = Taking::new(self, &rules);
         let judged = self.judge_all(&survey, request, &rules, request.apply.then_some(&taking))?;
-        self.tell_records(&survey, &judged, &mut report);
+        tell_records(&survey, &judged, &mut report)?;
+        let now = self.trees.now()?;
         let stale_after = self.trees.config.clean_stale_after;
         for one in &judged {
             let used = one.facts.last_used;
-            if let (Some(last_used_at), true) = (used, is_stale(used, stale_after, survey.now)) {
+            if let (Some(last_used_at), true) = (used, is_stale(used, stale_after, now)) {
                 report.stale.push(Stale {
                     tree: one.tree.name.clone(),
                     last_used_at,
@@ -194,7 +195,7 @@ impl Upkeep<'_> {
     }
 
     /// The worktrees that a clean would take, if it only asked for what is configured.
-    pub(crate) fn finished(&self, survey: &Survey) -> Result<BTreeSet<TreeName>, TreeError> {
+    pub(crate) fn finished(&self, survey: &Survey<'_>) -> Result<BTreeSet<TreeName>, TreeError> {
         let request = CleanRequest::default();
         let rules = self.clean_rules(&request);
         let judged = self.judge_all(survey, &request, &rules, None)?.into_iter();
@@ -214,7 +215,7 @@ impl Upkeep<'_> {
     /// into, the others as long as there is time.
     fn judge_all(
         &self,
-        survey: &Survey,
+        survey: &Survey<'_>,
         request: &CleanRequest,
         rules: &CleanRules,
         taking: Option<&Taking<'_>>,
@@ -227,8 +228,8 @@ impl Upkeep<'_> {
                 && request.tree.as_ref().is_none_or(|name| *name == tree.name)
         };
         let mut found = Vec::new();
-        for tree in survey.records.iter().filter(is_asked) {
-            let (facts, notes) = self.facts_of(survey, tree)?;
+        for tree in survey.records()?.iter().filter(is_asked) {
+            let (facts, notes) = survey.facts_of(tree)?;
             found.push((tree, facts, notes));
         }
         let facts: Vec<_> = found
@@ -266,21 +267,6 @@ impl Upkeep<'_> {
             .collect())
     }
 
-    /// A record that leads to where no tree may be, and that nothing in the repository confirms, is worth an alarm.
-    fn tell_records(&self, survey: &Survey, judged: &[Judged], report: &mut CleanReport) {
-        let odd = judged
-            .iter()
-            .filter(|one| !one.facts.path_fits && !survey.is_registered(&one.tree));
-        for one in odd {
-            report.has_odd_record = true;
-            report.warnings.push(format!(
-                "the record of worktree {} points to {}, which is not a worktree of this repository; nothing there was changed: weald doctor",
-                one.tree.name,
-                one.tree.path.display()
-            ));
-        }
-    }
-
     /// Asks the remotes for the targets of all trees; one that does not answer is told, and what is known here counts.
     fn fetch_targets(&self) -> Result<Vec<String>, TreeError> {
         let mut targets: Vec<_> = self
@@ -306,6 +292,26 @@ impl Upkeep<'_> {
         }
         Ok(warnings)
     }
+}
+
+/// A record that leads to where no tree may be, and that nothing in the repository confirms, is worth an alarm.
+fn tell_records(
+    survey: &Survey<'_>,
+    judged: &[Judged],
+    report: &mut CleanReport,
+) -> Result<(), TreeError> {
+    for one in judged {
+        if one.facts.path_fits || survey.is_registered(&one.tree)? {
+            continue;
+        }
+        report.has_odd_record = true;
+        report.warnings.push(format!(
+            "the record of worktree {} points to {}, which is not a worktree of this repository; nothing there was changed: weald doctor",
+            one.tree.name,
+            one.tree.path.display()
+        ));
+    }
+    Ok(())
 }
 
 fn candidate(one: &Judged, reason: Reason) -> Candidate {

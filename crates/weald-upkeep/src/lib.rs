@@ -1,22 +1,29 @@
 //! Upkeep: what is left over goes, what broke is repaired, what was done is taken back.
 
 mod clean;
+mod codes;
 mod copied;
 mod doctor;
+mod finding;
+mod leftovers;
 mod overview;
 mod rebuild;
 mod recover;
+mod repair;
 mod survey;
 mod sweep;
 mod undo;
 mod usage;
+mod whereabouts;
 
 pub use clean::{
     Candidate, CleanReport, CleanRequest, NotTaken, Orphan, OrphanClass, OrphanOutcome, Skipped,
     Stale, Taken,
 };
+pub use codes::{Code, Severity};
 pub use copied::AdoptedCopy;
-pub use doctor::{Checkup, Code, Finding, Severity};
+pub use doctor::Checkup;
+pub use finding::Finding;
 pub use overview::{Freshness, Overview, TaskProgress, TreeOverview};
 pub use rebuild::{Compared, Present, Rebuilt, RecoveredTree, succeed};
 pub use sweep::{

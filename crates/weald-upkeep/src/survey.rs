@@ -1,44 +1,47 @@
-//! The survey that upkeep begins with: records, claims, sessions, agents, landings, entries of git, and who stands where.
+//! The survey that upkeep works from: records, claims, sessions, agents, landings, entries of git, and who stands where.
 //!
-//! It tells all that can be told of worktrees without looking into them. `clean` and `usage` read it once and take what they
-//! find from it. `doctor` and `sweep` can't: what a repair or a cycle changed has to be read again, and a folder has to be
-//! listed before the records are read, or what is just being made would pass for left over.
+//! Every part is read when it is first asked for, and then once. What a repair or a removal changed is seen by a new survey.
+//! It tells all that can be told of worktrees without looking into them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
-use weald_core::Timestamp;
+use weald_core::agent::Agent;
 use weald_core::clean::{AtPath, CleanFacts, Inside, Work};
-use weald_core::id::{TaskId, TreeId};
+use weald_core::id::TaskId;
 use weald_core::landing::Landing;
 use weald_core::session::Liveness;
-use weald_core::store::AgentFilter;
+use weald_core::store::{AgentFilter, TaskFilter};
 use weald_core::task::{Task, TaskStatus};
 use weald_core::tree::{Tree, TreeKind, TreeStatus};
 use weald_git::{Reference, Registration};
 
-use crate::Upkeep;
+use crate::whereabouts::Whereabouts;
 use weald_control::machine::Places;
 use weald_control::marker::TreeNote;
 use weald_control::sessions::SessionView;
 use weald_trees::TreeError;
 use weald_trees::view::peek_head;
-use weald_trees::{has_task_lock, is_own_lock};
+use weald_trees::{Trees, at, has_task_lock, is_own_lock};
 
-/// Everything around the worktrees, read once.
-pub(crate) struct Survey {
-    pub now: Timestamp,
-    pub records: Vec<Tree>,
-    /// Every entry of git.
-    pub registrations: Vec<Registration>,
-    tasks: BTreeMap<TaskId, Task>,
-    sessions: Vec<SessionView>,
-    agents: BTreeSet<TreeId>,
-    landings: Vec<Landing>,
-    places: Places,
+/// One reading of everything.
+pub(crate) struct Survey<'a> {
+    pub trees: &'a Trees<'a>,
+    /// What lies in the workshop. It is listed before the records are read, or what is just being made would pass for left over.
+    pub workshop: Vec<PathBuf>,
+    pub whereabouts: Whereabouts,
+    records: OnceLock<Vec<Tree>>,
+    tasks: OnceLock<BTreeMap<TaskId, Task>>,
+    sessions: OnceLock<Vec<SessionView>>,
+    agents: OnceLock<Vec<Agent>>,
+    landings: OnceLock<Vec<Landing>>,
+    registrations: OnceLock<Vec<Registration>>,
     /// The branch of the main checkout.
-    main_branch: Option<String>,
+    main_branch: OnceLock<Option<String>>,
+    processes: OnceLock<Places>,
 }
 
 /// Who uses a tree, or may, in words.
@@ -60,25 +63,130 @@ impl Uses {
     }
 }
 
-impl Survey {
-    /// Whether git's entry points at a tree's path and is known to be of that tree.
-    pub(crate) fn is_registered(&self, tree: &Tree) -> bool {
-        self.registration(tree).is_some_and(|known| {
-            known.path() == Some(&tree.path)
-                && TreeNote::of(known).is_some_and(|note| note.tree == tree.id)
+/// What a part is, which is read if nobody asked for it yet.
+fn once<T>(
+    part: &OnceLock<T>,
+    read: impl FnOnce() -> Result<T, TreeError>,
+) -> Result<&T, TreeError> {
+    match part.get() {
+        Some(known) => Ok(known),
+        None => read().map(|known| part.get_or_init(|| known)),
+    }
+}
+
+impl<'a> Survey<'a> {
+    /// `places` are further directories in which moved trees may be.
+    pub(crate) fn new(trees: &'a Trees<'a>, places: &[PathBuf]) -> Self {
+        let workshop = fs::read_dir(trees.workshop()).into_iter().flatten();
+        Self {
+            trees,
+            workshop: workshop.flatten().map(|entry| entry.path()).collect(),
+            whereabouts: Whereabouts::new(places),
+            records: OnceLock::new(),
+            tasks: OnceLock::new(),
+            sessions: OnceLock::new(),
+            agents: OnceLock::new(),
+            landings: OnceLock::new(),
+            registrations: OnceLock::new(),
+            main_branch: OnceLock::new(),
+            processes: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn records(&self) -> Result<&[Tree], TreeError> {
+        once(&self.records, || self.trees.records()).map(Vec::as_slice)
+    }
+
+    /// The trees that are there, or should be.
+    pub(crate) fn live(&self) -> Result<impl Iterator<Item = &Tree>, TreeError> {
+        Ok(self.records()?.iter().filter(|tree| tree.is_live()))
+    }
+
+    pub(crate) fn tasks(&self) -> Result<&BTreeMap<TaskId, Task>, TreeError> {
+        once(&self.tasks, || {
+            let tasks = self
+                .trees
+                .engine
+                .look(|tx| tx.tasks(&TaskFilter::default()));
+            let tasks = tasks?.into_iter().map(|task| (task.id.clone(), task));
+            Ok(tasks.collect())
         })
     }
 
-    fn registration(&self, tree: &Tree) -> Option<&Registration> {
-        let name = tree.registration.as_deref()?;
-        self.registrations.iter().find(|known| known.name == name)
+    /// Every session, also those that have ended.
+    pub(crate) fn sessions(&self) -> Result<&[SessionView], TreeError> {
+        once(&self.sessions, || self.trees.known_sessions()).map(Vec::as_slice)
+    }
+
+    /// Agents that have not ended.
+    pub(crate) fn agents(&self) -> Result<&[Agent], TreeError> {
+        let read = || self.trees.engine.look(|tx| tx.agents(&AgentFilter::OPEN));
+        once(&self.agents, || Ok(read()?)).map(Vec::as_slice)
+    }
+
+    /// Landings that have not ended, or whose clean-up did not run.
+    pub(crate) fn landings(&self) -> Result<&[Landing], TreeError> {
+        let read = || self.trees.engine.look(|tx| tx.open_landings());
+        once(&self.landings, || Ok(read()?)).map(Vec::as_slice)
+    }
+
+    /// Every entry of git that can be read.
+    pub(crate) fn registrations(&self) -> Result<&[Registration], TreeError> {
+        let known = self.trees.registrations();
+        let read = || known.list().map_err(at(&known.directory("")));
+        once(&self.registrations, read).map(Vec::as_slice)
+    }
+
+    fn main_branch(&self) -> Result<Option<&String>, TreeError> {
+        let read = || match self.trees.place.repository().reference("HEAD")? {
+            Some(Reference::Symbolic(name)) => Ok(Some(name)),
+            _ => Ok(None),
+        };
+        once(&self.main_branch, read).map(Option::as_ref)
+    }
+
+    /// A process that stands in a directory or below.
+    pub(crate) fn process_in(&self, directory: &Path) -> Option<u32> {
+        self.processes.get_or_init(Places::now).within(directory)
+    }
+
+    /// The same in words.
+    pub(crate) fn standing_in(&self, directory: &Path) -> Option<String> {
+        let pid = self.process_in(directory)?;
+        Some(format!("process {pid} is in it"))
+    }
+
+    /// Whether a process is at work on a tree, or may be.
+    pub(crate) fn is_worked_on(&self, tree: &Tree) -> bool {
+        let worker = tree.worker.as_ref();
+        worker.is_some_and(|worker| self.trees.may_live(worker))
+    }
+
+    /// The task that a tree is bound to.
+    fn task_of(&self, tree: &Tree) -> Result<Option<&Task>, TreeError> {
+        Ok(match &tree.task {
+            Some(id) => self.tasks()?.get(id),
+            None => None,
+        })
+    }
+
+    /// Whether git's entry points at a tree's path and is known to be of that tree.
+    pub(crate) fn is_registered(&self, tree: &Tree) -> Result<bool, TreeError> {
+        let known = self.registration(tree)?;
+        Ok(known.is_some_and(|known| points_at(known, tree)))
+    }
+
+    fn registration(&self, tree: &Tree) -> Result<Option<&Registration>, TreeError> {
+        let name = tree.registration.as_ref();
+        let mut known = self.registrations()?.iter();
+        Ok(known.find(|known| Some(&known.name) == name))
     }
 
     /// Others that have the same path or branch.
-    fn sharers(&self, tree: &Tree) -> Vec<String> {
+    fn sharers(&self, tree: &Tree) -> Result<Vec<String>, TreeError> {
         let full = format!("refs/heads/{}", tree.branch);
         let mut found = Vec::new();
-        let others = self.records.iter().filter(|other| {
+        let others = self.records()?.iter().filter(|other| {
             other.id != tree.id && (other.is_live() || other.status == TreeStatus::Creating)
         });
         for other in others {
@@ -90,7 +198,7 @@ impl Survey {
             }
         }
         let own = tree.registration.as_deref();
-        let entries = self.registrations.iter();
+        let entries = self.registrations()?.iter();
         for entry in entries.filter(|entry| Some(entry.name.as_str()) != own) {
             let on_branch = entry.head == Some(Reference::Symbolic(full.clone()));
             if on_branch || entry.path() == Some(&tree.path) {
@@ -100,14 +208,14 @@ impl Survey {
                 ));
             }
         }
-        if self.main_branch.as_deref() == Some(&full) {
+        if self.main_branch()? == Some(&full) {
             found.push("the main checkout is on its branch".to_owned());
         }
-        found
+        Ok(found)
     }
 
     /// Who refers to it: sessions, landings that wait, short-lived trees that land on it.
-    fn references(&self, tree: &Tree, task: Option<&Task>) -> Vec<String> {
+    fn references(&self, tree: &Tree, task: Option<&Task>) -> Result<Vec<String>, TreeError> {
         let is_over =
             |task: &&Task| matches!(task.status, TaskStatus::Completed | TaskStatus::Cancelled);
         // A session that still names a task that is over says nothing about its tree.
@@ -120,85 +228,34 @@ impl Survey {
                 && view.liveness != Liveness::Dead
                 && (works_here || works_on_it)
         };
-        let sessions = self.sessions.iter().filter(here);
+        let sessions = self.sessions()?.iter().filter(here);
         let mut found: Vec<_> = sessions
             .map(|view| format!("session {} refers to it", view.session.name))
             .collect();
-        let waiting = self.landings.iter().filter(|one| one.tree_id == tree.id);
+        let waiting = self.landings()?.iter().filter(|one| one.tree_id == tree.id);
         found.extend(waiting.map(|landing| format!("landing {} has not ended", landing.id)));
         let scratches = self
-            .records
-            .iter()
-            .filter(|other| other.is_live() && other.scratch_for.as_ref() == Some(&tree.name));
+            .live()?
+            .filter(|other| other.scratch_for.as_ref() == Some(&tree.name));
         found.extend(scratches.map(|other| format!("worktree {} lands on it", other.name)));
-        found
-    }
-
-    /// A process that stands in a directory or below.
-    pub(crate) fn standing_in(&self, directory: &Path) -> Option<String> {
-        let pid = self.places.within(directory)?;
-        Some(format!("process {pid} is in it"))
+        Ok(found)
     }
 
     /// Why it is locked, by weald or by somebody with git.
-    fn lock(&self, tree: &Tree) -> Option<String> {
+    fn lock(&self, tree: &Tree) -> Result<Option<String>, TreeError> {
         // The one of its profile is for the time of the work, and clean-ups ask whether that is done.
         if let Some(lock) = tree.locked.as_ref().filter(|_| !has_task_lock(tree)) {
-            return Some(format!("locked by {}: {}", lock.owner, lock.reason));
+            return Ok(Some(format!("locked by {}: {}", lock.owner, lock.reason)));
         }
-        let reason = self.registration(tree)?.locked.clone()?;
-        (!is_own_lock(tree, &reason)).then(|| format!("locked with git: {reason}"))
-    }
-}
-
-/// Whether one path lies in the other. Bytes first: of a thousand trees each is compared with each.
-fn is_nested(one: &Path, other: &Path) -> bool {
-    let (text, others) = (one.as_os_str().as_bytes(), other.as_os_str().as_bytes());
-    (text.starts_with(others) && one.starts_with(other))
-        || (others.starts_with(text) && other.starts_with(one))
-}
-
-impl Upkeep<'_> {
-    /// Reads everything around the trees. What can't be read is an error: nothing is taken then.
-    pub(crate) fn survey(&self) -> Result<Survey, TreeError> {
-        let sessions = self.trees.known_sessions()?;
-        let main_branch = match self.trees.place.repository().reference("HEAD")? {
-            Some(Reference::Symbolic(name)) => Some(name),
-            _ => None,
-        };
-        let registrations = self.trees.registrations();
-        let registrations = registrations
-            .list()
-            .map_err(weald_trees::at(&registrations.directory("")))?;
-        let places = Places::now();
-        self.trees.engine.look(|tx| {
-            let records = tx.trees()?;
-            let mut tasks = BTreeMap::new();
-            for id in records.iter().filter_map(|tree| tree.task.as_ref()) {
-                tasks.extend(tx.task(id)?.map(|task| (id.clone(), task)));
-            }
-            let agents = tx.agents(&AgentFilter::OPEN)?;
-            Ok(Survey {
-                now: tx.now(),
-                records,
-                registrations,
-                tasks,
-                sessions,
-                agents: agents.iter().filter_map(|agent| agent.tree_id).collect(),
-                landings: tx.open_landings()?,
-                places,
-                main_branch,
-            })
-        })
+        let known = self.registration(tree)?;
+        let reason = known.and_then(|known| known.locked.as_ref());
+        let foreign = reason.filter(|reason| !is_own_lock(tree, reason));
+        Ok(foreign.map(|reason| format!("locked with git: {reason}")))
     }
 
     /// What can be told of a tree from outside; the rest is unknown.
-    pub(crate) fn facts_of(
-        &self,
-        survey: &Survey,
-        tree: &Tree,
-    ) -> Result<(CleanFacts, Vec<String>), TreeError> {
-        let task = tree.task.as_ref().and_then(|id| survey.tasks.get(id));
+    pub(crate) fn facts_of(&self, tree: &Tree) -> Result<(CleanFacts, Vec<String>), TreeError> {
+        let task = self.task_of(tree)?;
         let mut notes = Vec::new();
         let at_path = match self.trees.opened(tree) {
             // Without it the directory can't be known again.
@@ -210,8 +267,8 @@ impl Upkeep<'_> {
                 AtPath::Other
             }
         };
-        let sharers = survey.sharers(tree);
-        let mut uses = self.uses(survey, tree);
+        let sharers = self.sharers(tree)?;
+        let mut uses = self.uses(tree)?;
         let holds_caller = self.trees.host.directory.starts_with(&tree.path);
         if !holds_caller {
             uses.activity.extend(uses.standing);
@@ -245,7 +302,7 @@ impl Upkeep<'_> {
     }
 
     /// Whether a tree's HEAD is where it was made, as far as that shows from outside: then it has nothing to land.
-    pub(crate) fn is_at_base(&self, survey: &Survey, tree: &Tree) -> bool {
+    pub(crate) fn is_at_base(&self, tree: &Tree) -> Result<bool, TreeError> {
         let repository = self.trees.place.repository();
         let head = match tree.kind {
             TreeKind::Sealed => self
@@ -253,7 +310,7 @@ impl Upkeep<'_> {
                 .opened(tree)
                 .ok()
                 .and_then(|(_, door)| peek_head(&door)),
-            TreeKind::Linked => match survey.registration(tree).and_then(|own| own.head.clone()) {
+            TreeKind::Linked => match self.registration(tree)?.and_then(|own| own.head.clone()) {
                 Some(Reference::Direct(head)) => Some(head.as_str().to_owned()),
                 Some(Reference::Symbolic(name)) => repository
                     .resolve(&name)
@@ -263,25 +320,29 @@ impl Upkeep<'_> {
                 None => None,
             },
         };
-        head.as_ref() == Some(&tree.base.commit)
+        Ok(head.as_ref() == Some(&tree.base.commit))
     }
 
     /// Who uses a tree, or may: all that speaks against taking it, or anything from it.
-    pub(crate) fn uses(&self, survey: &Survey, tree: &Tree) -> Uses {
-        let task = tree.task.as_ref().and_then(|id| survey.tasks.get(id));
-        Uses {
-            activity: self.activity(survey, tree, task),
-            references: survey.references(tree, task),
-            lock: survey.lock(tree),
-            standing: survey.standing_in(&tree.path),
-        }
+    pub(crate) fn uses(&self, tree: &Tree) -> Result<Uses, TreeError> {
+        let task = self.task_of(tree)?;
+        Ok(Uses {
+            activity: self.activity(tree, task)?,
+            references: self.references(tree, task)?,
+            lock: self.lock(tree)?,
+            standing: self.standing_in(&tree.path),
+        })
     }
 
     /// What goes on in a tree, or may.
-    fn activity(&self, survey: &Survey, tree: &Tree, task: Option<&Task>) -> Vec<String> {
+    fn activity(&self, tree: &Tree, task: Option<&Task>) -> Result<Vec<String>, TreeError> {
         let running = self.trees.running(tree).into_iter();
         let mut found: Vec<_> = running.map(|what| format!("runs: {what}")).collect();
-        if survey.agents.contains(&tree.id) {
+        if self
+            .agents()?
+            .iter()
+            .any(|one| one.tree_id == Some(tree.id))
+        {
             found.push("an agent is at work".to_owned());
         }
         let worker = tree.worker.as_ref().filter(|one| self.trees.may_live(one));
@@ -291,10 +352,24 @@ impl Upkeep<'_> {
                 "a removal has not finished; if it was interrupted: weald doctor --fix".to_owned(),
             );
         }
-        let lease = task.and_then(|task| task.lease.as_ref());
-        if let Some(lease) = lease.filter(|lease| !lease.is_expired(survey.now)) {
+        if let Some(lease) = task.and_then(|task| task.lease.as_ref())
+            && !lease.is_expired(self.trees.now()?)
+        {
             found.push(format!("{} has claimed its task", lease.session));
         }
-        found
+        Ok(found)
     }
+}
+
+/// Whether an entry of git points at a tree's path and is known to be of that tree.
+pub(crate) fn points_at(known: &Registration, tree: &Tree) -> bool {
+    let note = TreeNote::of(known);
+    known.path() == Some(&tree.path) && note.is_some_and(|note| note.tree == tree.id)
+}
+
+/// Whether one path lies in the other. Bytes first: of a thousand trees each is compared with each.
+fn is_nested(one: &Path, other: &Path) -> bool {
+    let (text, others) = (one.as_os_str().as_bytes(), other.as_os_str().as_bytes());
+    (text.starts_with(others) && one.starts_with(other))
+        || (others.starts_with(text) && other.starts_with(one))
 }

@@ -4,7 +4,6 @@
 //! by a lease in the store. Nothing here removes a tree or a byte of anybody's work. The queue's lease stays: whoever takes
 //! that over also moves the fence, and a lease that was merely given back would not be fenced off.
 
-mod leftovers;
 mod locks;
 mod release;
 mod sessions;
@@ -19,8 +18,10 @@ use weald_core::store::{Durability, StoreError, Write};
 use weald_core::tree::Tree;
 
 use crate::Upkeep;
+use crate::finding::Found;
+use crate::leftovers;
+use crate::survey::Survey;
 use weald_control::engine::Engine;
-use weald_control::machine::Places;
 use weald_control::steps::step;
 use weald_control::tasks::TaskError;
 use weald_trees::TreeError;
@@ -170,18 +171,19 @@ impl Upkeep<'_> {
     }
 
     fn sweep_under(&self, lease: Option<&SweepLease>) -> Result<SweepReport, SweepError> {
+        let sweeper = Sweeper(self.trees.engine);
+        let survey = Survey::new(self.trees, &[]);
         let cycle = self.trees.config.sweep_cycle;
-        let places = Places::now();
         let outside = |tree: &Tree| Outside {
             foreign_lock: self.trees.foreign_lock(tree),
-            standing: places.within(&tree.path),
+            standing: survey.process_in(&tree.path),
         };
-        let sessions = Sweeper(self.trees.engine).sweep_sessions(lease)?;
+        let sessions = sweeper.sweep_sessions(lease)?;
         let mut report = SweepReport {
             applied: lease.is_some(),
             leases: sessions.leases,
             sessions: sessions.sessions,
-            locks: Sweeper(self.trees.engine).sweep_locks(cycle, lease, &outside)?,
+            locks: sweeper.sweep_locks(cycle, lease, &outside)?,
             ..SweepReport::default()
         };
         if lease.is_some() && !report.locks.unlocked.is_empty() {
@@ -193,7 +195,40 @@ impl Upkeep<'_> {
                 report.failed.push(error.to_string());
             }
         }
-        self.sweep_leftovers(lease, &mut report)?;
+        let failed = &mut report.failed;
+        let mut clear = |found| self.clear(lease, found, failed);
+        report.ports = clear(leftovers::ports(&survey))?;
+        report.runs = clear(leftovers::runs(&survey))? + clear(leftovers::gates(&survey))?;
+        report.homes = clear(leftovers::homes(&survey))?;
+        report.logins = clear(leftovers::logins(&survey))?;
+        report.caches = clear(leftovers::caches(&survey))?;
+        report.spares = clear(leftovers::spares(&survey))?;
         Ok(report)
+    }
+
+    /// Clears it all away, if this is no dry run, and counts it. The lease is renewed before each: who lost it stops.
+    fn clear(
+        &self,
+        lease: Option<&SweepLease>,
+        found: Found,
+        failed: &mut Vec<String>,
+    ) -> Result<usize, SweepError> {
+        let found = found.unwrap_or_else(|error| {
+            failed.push(error.to_string());
+            Vec::new()
+        });
+        let Some(lease) = lease else {
+            return Ok(found.len());
+        };
+        let mut done = 0;
+        for repair in found.into_iter().filter_map(|finding| finding.repair) {
+            Sweeper(self.trees.engine).renew_maintenance(lease)?;
+            match repair.perform(self.trees.place, Some(self.trees)) {
+                Ok(()) => done += 1,
+                Err(error) => failed.push(error.to_string()),
+            }
+            step("sweep.leftover");
+        }
+        Ok(done)
     }
 }

@@ -89,8 +89,8 @@ impl Upkeep<'_> {
         let mut seen = BTreeSet::new();
         records.retain(|tree| seen.insert(tree.id));
         let trees = side_by_side(&records, 1, |tree| self.usage_of(tree));
-        let survey = self.survey();
-        let would_free = self.freed_by_clean(survey.as_ref(), &trees);
+        let survey = Survey::new(self.trees, &[]);
+        let would_free = self.freed_by_clean(&survey, &trees);
         let home = self.trees.place.repository().common_dir().join("weald");
         let root = self.trees.tree_root()?;
         let mut report = UsageReport {
@@ -105,7 +105,7 @@ impl Upkeep<'_> {
             freeing: None,
         };
         if let Some(room) = room {
-            self.make_room(&survey?, &mut report, room)?;
+            self.make_room(&survey, &mut report, room)?;
         }
         Ok(report)
     }
@@ -160,17 +160,12 @@ impl Upkeep<'_> {
     }
 
     /// What those of these trees take that a clean would take; nothing if that can't be told.
-    fn freed_by_clean(&self, survey: Result<&Survey, &TreeError>, trees: &[TreeUsage]) -> u64 {
-        let unknown = |error: &TreeError| {
+    fn freed_by_clean(&self, survey: &Survey<'_>, trees: &[TreeUsage]) -> u64 {
+        let finished = self.finished(survey).unwrap_or_else(|error| {
             let notice = format!("it is unknown how much a clean would free: {error}");
             self.trees.engine.notice(notice);
             BTreeSet::new()
-        };
-        let finished = match survey.map(|survey| self.finished(survey)) {
-            Ok(Ok(finished)) => finished,
-            Ok(Err(error)) => unknown(&error),
-            Err(error) => unknown(error),
-        };
+        });
         let gone = trees.iter().filter(|usage| finished.contains(&usage.tree));
         gone.map(|usage| usage.exclusive.unwrap_or(usage.bytes))
             .sum()

@@ -83,7 +83,7 @@ impl Upkeep<'_> {
     /// One that could go is taken right after the look, if anything is to be taken.
     pub(super) fn look_into_all(
         &self,
-        survey: &Survey,
+        survey: &Survey<'_>,
         trees: &[(&Tree, &CleanFacts)],
         rules: &CleanRules,
         taking: Option<&Taking<'_>>,
@@ -93,21 +93,22 @@ impl Upkeep<'_> {
         let mains = upkeep.names_and_tips()?;
         let ignored = &self.trees.config.clean_ignore_dirty;
         let ignored = Patterns::new(ignored.iter().map(String::as_str));
-        let could_go = |(tree, facts): &(&Tree, &CleanFacts)| {
+        let now = self.trees.now()?;
+        let could_go = |(tree, facts): &(&Tree, &CleanFacts)| -> Result<bool, TreeError> {
             let best = CleanFacts {
                 inside: Inside::Seen {
                     is_dirty: false,
                     is_conflicted: false,
                 },
-                work: match self.is_at_base(survey, tree) {
+                work: match survey.is_at_base(tree)? {
                     true => Work::None,
                     false => Work::OnTarget,
                 },
                 ..(*facts).clone()
             };
-            clean::judge(&best, rules, survey.now).is_ok()
+            Ok(clean::judge(&best, rules, now).is_ok())
         };
-        let could_go: Vec<_> = trees.iter().map(could_go).collect();
+        let could_go: Vec<_> = trees.iter().map(could_go).collect::<Result<_, _>>()?;
         let mut order: Vec<usize> = (0..trees.len()).collect();
         order.sort_by_key(|place| !could_go[*place]);
         let began = Instant::now();

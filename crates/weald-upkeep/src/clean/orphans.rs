@@ -15,7 +15,6 @@ use weald_core::tree::{Tree, TreeStatus};
 
 use super::{CleanReport, NotTaken, Taken};
 use crate::Upkeep;
-use crate::doctor::Whereabouts;
 use crate::survey::Survey;
 use weald_control::machine::standing_in;
 use weald_control::marker::TreeNote;
@@ -70,19 +69,18 @@ pub struct Orphan {
 
 impl Upkeep<'_> {
     /// Everything that is there alone.
-    pub(super) fn orphans(&self, survey: &Survey) -> Result<Vec<Orphan>, TreeError> {
+    pub(super) fn orphans(&self, survey: &Survey<'_>) -> Result<Vec<Orphan>, TreeError> {
         let mut found = Vec::new();
-        let live = survey.records.iter().filter(|tree| tree.is_live());
-        let mut whereabouts = Whereabouts::new(&[]);
-        for tree in live.filter(|tree| tree.path.symlink_metadata().is_err()) {
-            let moved = whereabouts.of(self.trees, tree);
+        let is_missing = |tree: &&Tree| tree.path.symlink_metadata().is_err();
+        for tree in survey.live()?.filter(is_missing) {
+            let moved = survey.whereabouts.of(self.trees, tree);
             found.push(missing_directory(tree, moved));
         }
         for root in self.trees.tree_roots()? {
             self.unknown_directories(survey, &root, &mut found)?;
         }
-        let known: BTreeSet<_> = survey.records.iter().map(|tree| tree.id).collect();
-        for entry in &survey.registrations {
+        let known: BTreeSet<_> = survey.records()?.iter().map(|tree| tree.id).collect();
+        for entry in survey.registrations()? {
             let is_known = TreeNote::of(entry).is_some_and(|note| known.contains(&note.tree));
             let Some(path) = entry.path().filter(|_| !is_known) else {
                 continue;
@@ -108,16 +106,17 @@ impl Upkeep<'_> {
 
     fn unknown_directories(
         &self,
-        survey: &Survey,
+        survey: &Survey<'_>,
         root: &Path,
         found: &mut Vec<Orphan>,
     ) -> Result<(), TreeError> {
+        let entries = survey.registrations()?.iter();
         let recorded: BTreeSet<_> = survey
-            .records
+            .records()?
             .iter()
             .filter(|tree| tree.is_live() || tree.status == TreeStatus::Creating)
             .map(|tree| tree.path.as_path())
-            .chain(survey.registrations.iter().filter_map(|entry| entry.path()))
+            .chain(entries.filter_map(|entry| entry.path()))
             .collect();
         let entries = fs::read_dir(root).into_iter().flatten().flatten();
         let mut paths: Vec<_> = entries.take(ENTRIES).map(|entry| entry.path()).collect();
@@ -127,15 +126,15 @@ impl Upkeep<'_> {
             if !is_directory || recorded.contains(path.as_path()) || !self.trees.fits_path(&path)? {
                 continue;
             }
-            found.push(self.unknown_directory(survey, path));
+            found.push(self.unknown_directory(survey, path)?);
         }
         Ok(())
     }
 
-    fn unknown_directory(&self, survey: &Survey, path: PathBuf) -> Orphan {
+    fn unknown_directory(&self, survey: &Survey<'_>, path: PathBuf) -> Result<Orphan, TreeError> {
         let identity = identity_of(&path).ok();
         let of_record = survey
-            .records
+            .records()?
             .iter()
             .find(|tree| tree.identity.is_some() && tree.identity == identity);
         let holds_caller = self.trees.host.directory.starts_with(&path);
@@ -174,7 +173,7 @@ impl Upkeep<'_> {
             ),
         };
         let name = path.file_name().map(|name| name.to_string_lossy());
-        Orphan {
+        Ok(Orphan {
             class: OrphanClass::DirectoryWithoutRecord,
             name: name.unwrap_or_default().into_owned(),
             path,
@@ -183,7 +182,7 @@ impl Upkeep<'_> {
             acts,
             outcome: None,
             trash: None,
-        }
+        })
     }
 
     /// Acts on what may be acted on; what fails is told.

@@ -36,7 +36,7 @@ pub(super) struct Taking<'t> {
 /// What was around the trees a moment ago.
 struct Recent<'t> {
     read_at: Instant,
-    survey: Survey,
+    survey: Survey<'t>,
     looking: Trees<'t>,
 }
 
@@ -75,7 +75,7 @@ impl<'t> Taking<'t> {
         }
         let recent = Arc::new(Recent {
             read_at: Instant::now(),
-            survey: self.upkeep.survey()?,
+            survey: Survey::new(self.upkeep.trees, &[]),
             looking: self.upkeep.trees.with_refs_of_now()?,
         });
         *kept = Some(Arc::clone(&recent));
@@ -128,15 +128,12 @@ impl<'t> Taking<'t> {
         contents: Contents,
     ) -> Result<Taken, TreeError> {
         let recent = self.recent()?;
-        let current = recent
-            .survey
-            .records
-            .iter()
-            .find(|known| known.id == tree.id);
+        let mut known = recent.survey.records()?.iter();
+        let current = known.find(|known| known.id == tree.id);
         let current = current.ok_or_else(|| TreeError::NotFound {
             name: tree.name.to_string(),
         })?;
-        let (mut facts, _) = self.upkeep.facts_of(&recent.survey, current)?;
+        let (mut facts, _) = recent.survey.facts_of(current)?;
         if current.last_used_at == verdict.tree.last_used_at {
             // That its commits were taken in just now is no use of it.
             facts.last_used = Some(tree.last_used_at);

@@ -6,119 +6,150 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::Path;
 
-use weald_core::store::Durability;
 use weald_core::tree::{Tree, TreeKind, TreeStatus};
-use weald_core::tree_rules::TreeInput;
-use weald_git::{EntryFault, Registration, Registrations, last_logged, set_aside};
+use weald_git::{EntryFault, Registration, Registrations, last_logged};
 
-use super::finding::{Finding, Ledger};
-use super::leftovers::leftover;
-use super::{Code, Round, Severity};
+use crate::finding::{Finding, Found};
+use crate::repair::{OfTree, Repair};
+use crate::survey::Survey;
+use crate::{Code, Severity};
 use weald_control::marker::TreeNote;
-use weald_trees::identity_of;
 use weald_trees::{TreeError, Trees, at};
 
 /// What is done about an entry that has nothing of the user's.
 const REWRITE: &str = "write it again; the old content goes to weald's private folder";
 
-impl Round<'_, '_> {
-    /// Ours that are broken are mended, ours without a tree go, broken ones of others are told.
-    pub(super) fn check_entries(&mut self) -> Result<(), TreeError> {
-        let trees = self.trees;
-        let known = trees.records()?;
-        let registrations = trees.registrations();
-        let names = registrations.names();
-        let names = names.map_err(at(&registrations.directory("")))?;
-        let is_lost = |name: &OsString| {
-            let entry = name.to_str().and_then(|name| registrations.read(name));
-            entry.is_some_and(|entry| is_sealed_by_weald(&entry) && owner(&entry, &known).is_none())
+/// Ours that are broken are repaired, ours without a tree go, broken ones of others are reported.
+pub(super) fn check(survey: &Survey<'_>) -> Found {
+    let registrations = survey.trees.registrations();
+    let mut found = Vec::new();
+    for (name, entry) in named(&registrations)? {
+        let owned = entry.and_then(|entry| Some((owner(&entry, survey.records().ok()?)?, entry)));
+        let Some((tree, entry)) = owned else {
+            found.extend(unowned(&registrations, &name));
+            continue;
         };
-        // Records that lack trees are not to be trusted with repairs.
-        self.ledger.fix &= !names.iter().any(is_lost);
-        for name in names {
-            let mut faults = registrations.faults(&name);
-            let entry = name.to_str().and_then(|name| registrations.read(name));
-            let owned = entry.and_then(|entry| Some((owner(&entry, &known)?, entry)));
-            let Some((owner, entry)) = owned else {
-                tell_unowned(&mut self.ledger, &registrations, &name, &faults);
-                continue;
-            };
-            if TreeNote::of(&entry).is_none() {
-                let what = "it does not say whose entry this is".to_owned();
-                faults.push(EntryFault {
-                    file: "weald",
-                    what,
-                });
-            }
-            match faults.is_empty() {
-                true => self.check_wanted(&entry, owner),
-                false => self.check_broken(&entry, owner, &faults),
-            }
-            self.check_unwritten(&registrations.directory(&entry.name));
-        }
-        Ok(())
+        let faults = faults(&registrations, &entry);
+        found.extend(match faults.is_empty() {
+            true => unwanted(&registrations, &entry, tree),
+            false => Some(broken(survey.trees, &entry, tree, faults)),
+        });
+        found.extend(unwritten(&registrations.directory(&entry.name)));
     }
+    Ok(found)
+}
 
-    /// Whether git should still show it.
-    fn check_wanted(&mut self, entry: &Registration, tree: &Tree) {
-        let in_trash = tree.status == TreeStatus::Trashed && tree.kind == TreeKind::Linked;
-        let unfinished = tree.status == TreeStatus::Creating || tree.removing;
-        let is_wanted = (tree.is_live() && tree.registration.as_deref() == Some(&entry.name))
-            || in_trash
-            || unfinished;
-        if is_wanted {
-            return;
-        }
-        let registrations = self.trees.registrations();
-        let directory = registrations.directory(&entry.name);
+/// Without records an entry is weald's by its note alone, which is enough to report and too little to repair.
+pub(super) fn without_records(registrations: &Registrations) -> Vec<Finding> {
+    let names = registrations.names().unwrap_or_default().into_iter();
+    names
+        .filter_map(|name| unowned(registrations, &name))
+        .collect()
+}
+
+/// Whether there are trees that weald made and has no record of.
+pub(super) fn are_lost(survey: &Survey<'_>) -> bool {
+    let (Ok(known), Ok(records)) = (survey.registrations(), survey.records()) else {
+        return false;
+    };
+    let is_lost =
+        |entry: &Registration| is_sealed_by_weald(entry) && owner(entry, records).is_none();
+    known.iter().any(is_lost)
+}
+
+/// Whether the entry of a tree is broken, so that there is nothing to compare.
+pub(super) fn is_broken(survey: &Survey<'_>, entry: &Registration) -> bool {
+    let records = survey.records().unwrap_or_default();
+    let faults = || faults(&survey.trees.registrations(), entry);
+    owner(entry, records).is_some() && !faults().is_empty()
+}
+
+type Named = (OsString, Option<Registration>);
+
+fn named(registrations: &Registrations) -> Result<Vec<Named>, TreeError> {
+    let names = registrations.names();
+    let names = names.map_err(at(&registrations.directory("")))?.into_iter();
+    let read = |name: OsString| {
+        let entry = name.to_str().and_then(|name| registrations.read(name));
+        (name, entry)
+    };
+    Ok(names.map(read).collect())
+}
+
+/// What is wrong with an entry that should be weald's.
+fn faults(registrations: &Registrations, entry: &Registration) -> Vec<EntryFault> {
+    let mut faults = registrations.faults(OsStr::new(&entry.name));
+    if TreeNote::of(entry).is_none() {
+        let what = "it does not say whose entry this is".to_owned();
+        faults.push(EntryFault {
+            file: "weald",
+            what,
+        });
+    }
+    faults
+}
+
+/// One that git should no longer show.
+fn unwanted(registrations: &Registrations, entry: &Registration, tree: &Tree) -> Option<Finding> {
+    let in_trash = tree.status == TreeStatus::Trashed && tree.kind == TreeKind::Linked;
+    let unfinished = tree.status == TreeStatus::Creating || tree.removing;
+    let is_wanted = (tree.is_live() && tree.registration.as_deref() == Some(&entry.name))
+        || in_trash
+        || unfinished;
+    (!is_wanted).then(|| {
         let what = format!(
             "worktrees/{} belongs to a worktree that is gone",
             entry.name
         );
-        let finding = Finding::new(Code::RegistrationStale, what, "remove it").at(&directory);
-        self.note(finding.repair(|| registrations.remove(&entry.name).map_err(at(&directory))));
-    }
+        Finding::new(Code::RegistrationStale, what, "remove it")
+            .at(&registrations.directory(&entry.name))
+            .repair(Repair::RemoveEntry(entry.name.clone()))
+    })
+}
 
-    fn check_broken(&mut self, entry: &Registration, tree: &Tree, faults: &[EntryFault]) {
-        let trees = self.trees;
-        let directory = trees.registrations().directory(&entry.name);
-        let what = format!(
-            "worktrees/{} of worktree {}: {}",
-            entry.name,
-            tree.name,
-            listed(faults)
-        );
-        let kept = kept_by_user(trees, &directory, tree, faults);
-        let would = kept.as_deref().unwrap_or(REWRITE);
-        let finding = Finding::new(Code::RegistrationBroken, what, would);
-        let finding = finding.at(&directory).of(tree);
-        let fixed = match kept {
-            Some(_) => self.note(finding),
-            None => self.note(finding.repair(|| mend(trees, &directory, entry, tree, faults))),
-        };
-        if !fixed {
-            self.broken_entries.insert(entry.name.clone());
+fn broken(
+    trees: &Trees<'_>,
+    entry: &Registration,
+    tree: &Tree,
+    faults: Vec<EntryFault>,
+) -> Finding {
+    let directory = trees.registrations().directory(&entry.name);
+    let what = format!(
+        "worktrees/{} of worktree {}: {}",
+        entry.name,
+        tree.name,
+        listed(&faults)
+    );
+    let kept = kept_by_user(trees, &directory, tree, &faults);
+    let would = kept.as_deref().unwrap_or(REWRITE);
+    let finding = Finding::new(Code::RegistrationBroken, what, would);
+    let finding = finding.at(&directory).of(tree);
+    match kept {
+        Some(_) => finding,
+        None => {
+            let repair = OfTree::WriteEntry(entry.name.clone(), faults);
+            finding.repair(Repair::of(tree, repair))
         }
     }
+}
 
-    /// Files that a killed process was about to rename into place.
-    fn check_unwritten(&mut self, directory: &Path) {
-        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-        for path in entries.map(|entry| entry.path()) {
-            let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
-            let parts = name
-                .strip_suffix(".new")
-                .and_then(|name| name.rsplit_once('.'));
-            let Some(pid) = parts.and_then(|(_, pid)| pid.parse::<u32>().ok()) else {
-                continue;
-            };
-            if Path::new("/proc").join(pid.to_string()).exists() {
-                continue;
-            }
-            let what = format!("{} was never moved into place", path.display());
-            self.note(leftover(what).repair(|| fs::remove_file(&path).map_err(at(&path))));
-        }
-    }
+/// Files that a killed process was about to rename into place.
+fn unwritten(directory: &Path) -> Vec<Finding> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let is_unwritten = |path: &Path| {
+        let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        let parts = name
+            .strip_suffix(".new")
+            .and_then(|name| name.rsplit_once('.'));
+        let pid = parts.and_then(|(_, pid)| pid.parse::<u32>().ok());
+        pid.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists())
+    };
+    let paths = entries.map(|entry| entry.path());
+    let found = paths.filter(|path| is_unwritten(path)).map(|path| {
+        let what = format!("{} was never moved into place", path.display());
+        Finding::leftover(what, Repair::Delete(path))
+    });
+    found.collect()
 }
 
 /// The tree that an entry is of.
@@ -143,12 +174,8 @@ fn is_sealed_by_weald(entry: &Registration) -> bool {
 }
 
 /// An entry that no record speaks of.
-pub(super) fn tell_unowned(
-    ledger: &mut Ledger,
-    registrations: &Registrations,
-    name: &OsString,
-    faults: &[EntryFault],
-) {
+fn unowned(registrations: &Registrations, name: &OsStr) -> Option<Finding> {
+    let faults = registrations.faults(name);
     let directory = registrations.directory("").join(name);
     let entry = name.to_str().and_then(|name| registrations.read(name));
     let shown = name.to_string_lossy();
@@ -157,7 +184,7 @@ pub(super) fn tell_unowned(
         .is_some_and(|entry| TreeNote::of(entry).is_some());
     let is_lost = entry.as_ref().is_some_and(is_sealed_by_weald);
     let finding = match (faults.is_empty(), is_ours) {
-        (true, false) => return,
+        (true, false) => return None,
         (true, true) if !is_lost => {
             let what = format!("worktrees/{shown} is marked as weald's, but has no record");
             let would = "to record it: weald adopt (an adoption may have been interrupted)";
@@ -166,7 +193,7 @@ pub(super) fn tell_unowned(
         (_, true) if is_lost => {
             let broken = match faults.is_empty() {
                 true => String::new(),
-                false => format!(" ({})", listed(faults)),
+                false => format!(" ({})", listed(&faults)),
             };
             let what =
                 format!("worktrees/{shown} is of a weald worktree that has no record{broken}");
@@ -174,7 +201,7 @@ pub(super) fn tell_unowned(
             Finding::new(Code::RegistrationUnknown, what, would)
         }
         _ => {
-            let what = format!("worktrees/{shown} is not weald's: {}", listed(faults));
+            let what = format!("worktrees/{shown} is not weald's: {}", listed(&faults));
             let would = format!("check it, then delete {}", directory.display());
             // git reads this one of every entry, whatever it is asked for.
             let severity = match faults.iter().any(|fault| fault.file == "commondir") {
@@ -184,7 +211,7 @@ pub(super) fn tell_unowned(
             Finding::new(Code::ForeignBroken, what, would).rated(severity)
         }
     };
-    ledger.note(finding.at(&directory));
+    Some(finding.at(&directory))
 }
 
 fn listed(faults: &[EntryFault]) -> String {
@@ -222,46 +249,4 @@ fn kept_by_user(
         let index = directory.join("index");
         format!("rm {}, then: git -C {path} reset", index.display())
     })
-}
-
-/// Writes an entry of weald's again. Only what is broken goes aside; a linked tree's other files stay.
-fn mend(
-    trees: &Trees<'_>,
-    directory: &Path,
-    entry: &Registration,
-    tree: &Tree,
-    faults: &[EntryFault],
-) -> Result<(), TreeError> {
-    for fault in faults {
-        let path = directory.join(fault.file);
-        if path.symlink_metadata().is_ok() {
-            set_aside(&path, &trees.aside()).map_err(at(&path))?;
-        }
-        if fault.file == "commondir" {
-            weald_control::files::replace(&path, "../..\n").map_err(at(&path))?;
-        }
-    }
-    let identity = match tree.identity {
-        Some(identity) if tree.is_live() => identity,
-        // In the trash, in the making, gone: what follows is said by the record.
-        _ => return Ok(()),
-    };
-    if identity_of(&tree.path).ok() != Some(identity) {
-        return Ok(());
-    }
-    let note = TreeNote {
-        tree: tree.id,
-        identity,
-    };
-    trees
-        .registrations()
-        .set_note(&entry.name, &note.to_text())
-        .map_err(at(directory))?;
-    let registration = trees.reinstate_registration(tree, identity)?;
-    let input = TreeInput::Repaired {
-        identity,
-        path: tree.path.clone(),
-        registration,
-    };
-    trees.decide(tree, Durability::Process, input).map(drop)
 }

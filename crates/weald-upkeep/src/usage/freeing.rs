@@ -61,7 +61,7 @@ impl Upkeep<'_> {
     /// Chooses what has to go so that `wanted` bytes are free where trees are; deletes it if it is to.
     pub(super) fn make_room(
         &self,
-        survey: &Survey,
+        survey: &Survey<'_>,
         report: &mut UsageReport,
         (wanted, mode): (u64, RoomMode),
     ) -> Result<(), TreeError> {
@@ -77,8 +77,8 @@ impl Upkeep<'_> {
             .iter()
             .filter(|usage| !usage.regenerable.is_empty())
         {
-            let found = survey.records.iter().find(|tree| tree.name == usage.tree);
-            let Some(tree) = found.filter(|tree| tree.is_live()) else {
+            let found = survey.live()?.find(|tree| tree.name == usage.tree);
+            let Some(tree) = found else {
                 continue;
             };
             match self.require_idle_for(survey, tree, usage.last_used_at)? {
@@ -122,13 +122,13 @@ impl Upkeep<'_> {
     /// Whether what builds made in a tree may go.
     fn require_idle_for(
         &self,
-        survey: &Survey,
+        survey: &Survey<'_>,
         tree: &Tree,
         last_used: Option<Timestamp>,
     ) -> Result<Result<(), NotIdle>, TreeError> {
         let root = existing(&self.trees.tree_root()?);
         let device = |path: &Path| path.metadata().map(|found| found.dev()).ok();
-        let mut uses = self.uses(survey, tree).all();
+        let mut uses = survey.uses(tree)?.all();
         if tree.status == TreeStatus::Kept {
             uses.push("it is kept".to_owned());
         }
@@ -149,9 +149,9 @@ impl Upkeep<'_> {
         tree: &Tree,
         chosen: &Evictable,
     ) -> Result<Result<(), NotIdle>, TreeError> {
-        let survey = self.survey()?;
-        let current = survey.records.iter().find(|now| now.id == tree.id);
-        match current.filter(|now| now.is_live()) {
+        let survey = Survey::new(self.trees, &[]);
+        let current = survey.live()?.find(|now| now.id == tree.id);
+        match current {
             Some(now) => self.require_idle_for(&survey, now, Some(chosen.last_used_at)),
             None => Ok(Err(NotIdle::Gone)),
         }

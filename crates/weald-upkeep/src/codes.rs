@@ -4,7 +4,16 @@
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::Severity;
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    Info,
+    /// Something does not fit, nothing is at risk.
+    Warn,
+    /// Something can't be used.
+    Error,
+}
 
 macro_rules! codes {
     ($($name:ident $text:literal $severity:ident $means:literal,)*) => {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use weald_core::tree::{DirectoryIdentity, Tree};
 
@@ -16,7 +17,7 @@ const ENTRIES: usize = 10_000;
 /// Folders that were read.
 pub(crate) struct Whereabouts {
     places: Vec<PathBuf>,
-    folders: HashMap<PathBuf, HashMap<DirectoryIdentity, PathBuf>>,
+    folders: Mutex<HashMap<PathBuf, HashMap<DirectoryIdentity, PathBuf>>>,
 }
 
 impl Whereabouts {
@@ -24,12 +25,12 @@ impl Whereabouts {
     pub(crate) fn new(places: &[PathBuf]) -> Self {
         Self {
             places: places.to_vec(),
-            folders: HashMap::new(),
+            folders: Mutex::default(),
         }
     }
 
     /// Where a tree's directory is now.
-    pub(crate) fn of(&mut self, trees: &Trees<'_>, tree: &Tree) -> Option<PathBuf> {
+    pub(crate) fn of(&self, trees: &Trees<'_>, tree: &Tree) -> Option<PathBuf> {
         let identity = tree.identity?;
         let name = tree.path.file_name()?;
         let root_name = tree.path.parent()?.file_name()?;
@@ -53,9 +54,9 @@ impl Whereabouts {
             .ok()
     }
 
-    fn in_folder(&mut self, folder: PathBuf, identity: DirectoryIdentity) -> Option<PathBuf> {
-        let entries = self
-            .folders
+    fn in_folder(&self, folder: PathBuf, identity: DirectoryIdentity) -> Option<PathBuf> {
+        let mut folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
+        let entries = folders
             .entry(folder)
             .or_insert_with_key(|folder| read(folder));
         entries.get(&identity).cloned()
