@@ -306,7 +306,9 @@ impl Trees<'_> {
 
     /// Empties the trash of what is older; only with `apply`. One that can't go keeps no other from going.
     pub fn purge(&self, request: &PurgeRequest) -> Result<Purged, TreeError> {
-        self.release_reserve();
+        if request.apply {
+            self.release_reserve();
+        }
         let now = self.now()?;
         let (mut taken, mut failed) = (Vec::new(), Vec::new());
         for tree in self.trashed()? {
@@ -324,7 +326,9 @@ impl Trees<'_> {
             }
             taken.push(found);
         }
-        self.regain_reserve();
+        if request.apply {
+            self.regain_reserve();
+        }
         Ok(Purged {
             trash: taken,
             failed,

@@ -5,6 +5,7 @@ pub mod parsing;
 use clap::{Args, Parser, Subcommand};
 use weald_app::Failure;
 use weald_app::operations::agent_views::ListAgents;
+use weald_app::operations::landing::VerifyTarget;
 use weald_app::operations::looking::{
     CheckTrees, DiffTree, FindPath, ListTrees, ShowPorts, ShowTree,
 };
@@ -257,6 +258,8 @@ impl Cli {
             Some(Command::Operate(command)) => command.only_reads(),
             Some(Command::Restore(command)) => command.only_reads(),
             Some(Command::Clean(command)) => command.only_reads(),
+            Some(Command::Usage(command)) => !command.apply,
+            Some(Command::Verify(_)) => VerifyTarget::READS,
             Some(Command::List(_)) => ListTrees::READS,
             Some(Command::Status(_)) => CheckTrees::READS,
             Some(Command::Show(_)) => ShowTree::READS,

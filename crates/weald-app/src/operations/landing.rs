@@ -339,6 +339,7 @@ pub struct VerifyTarget {
 
 impl Operation for VerifyTarget {
     const NAME: &'static str = "verify";
+    const READS: bool = true;
     type Output = Verification;
 
     fn run(self, call: &Call<'_>) -> Result<Verification, Failure> {

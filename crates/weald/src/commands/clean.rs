@@ -68,9 +68,9 @@ impl Clean {
         Ok(CleanTrees::exit(&cleaned))
     }
 
-    /// Whether it changes nothing, not even what is known of worktrees.
+    /// Whether it changes nothing, not even what is known of remotes.
     pub fn only_reads(&self) -> bool {
-        !self.apply && self.other.only_reads()
+        !self.apply && !self.fetch && self.other.only_reads()
     }
 
     /// The same call with --apply.

@@ -179,13 +179,15 @@ echo text > file; git add .; git commit -qm one
 cd /; mount --bind "$ROOT" "$ROOT" && mount -o remount,ro,bind "$ROOT" || exit 77
 ! touch "$ROOT/app/x" 2>/dev/null || exit 77
 cd "$ROOT/app"
-for words in "" list "status --all" "status a" "status l" "show a" "path a" "diff a" "diff l" "task list" "task show 1" "task ready" events "trash list" "queue status" "session list" "agent list" "vault list" "snapshot list a" "pool status" ports "config show"; do
+for words in "" list "status --all" "status a" "status l" "show a" "path a" "diff a" "diff l" "task list" "task show 1" "task ready" events "trash list" "queue status" "session list" "agent list" "vault list" "snapshot list a" "pool status" ports "config show" usage "usage a" "usage --free 1K" clean "clean --min-age 0" "clean --orphans" "clean --usage" "clean --trash --older-than 0" "clean --vault" verify; do
   "$WEALD" $words > "$OUT/out" 2>&1 || { echo "weald $words: $(cat "$OUT/out")"; exit 1; }
 done
 "$WEALD" task list | grep -q before
 "$WEALD" list | grep -q '^a '
 "$WEALD" diff a | grep -q '^+mine'
-for words in "new b" "rm a" "task add x" "land a" "trash purge --older-than 0s --apply" "keep a" "sweep"; do
+"$WEALD" clean --min-age 0 > "$OUT/out"; grep -q 'uncommitted' "$OUT/out" || { cat "$OUT/out"; exit 1; }
+"$WEALD" usage | grep -q '^a .*KiB'
+for words in "new b" "rm a" "task add x" "land a" "trash purge --older-than 0s --apply" "keep a" sweep "clean --apply" "clean --fetch" "usage --free 1K --apply"; do
   ! "$WEALD" --json $words > "$OUT/out" 2>&1 || { echo "weald $words worked"; exit 1; }
   grep -q '"read_only"' "$OUT/out" || { echo "weald $words: $(cat "$OUT/out")"; exit 1; }
 done

@@ -113,8 +113,8 @@ impl Other {
         context.ui.answer(fields, |_| Ok(())).map(Some)
     }
 
-    /// Whether nothing is changed.
+    /// Whether nothing is changed without --apply. Looking for leftovers takes the lock of the pool.
     pub fn only_reads(&self) -> bool {
-        self.vault
+        !self.leftovers
     }
 }
