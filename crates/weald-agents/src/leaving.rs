@@ -15,7 +15,7 @@ use weald_git::Git;
 use super::Agents;
 use weald_landing::LandError;
 use weald_landing::Landings;
-use weald_trees::{Dirty, RemoveRequest, TreeError};
+use weald_trees::{Dirty, RemoveRequest, TreeError, TreeView};
 
 /// Number, size and time of a file.
 type Stamp = (u64, u64, i64, i64);
@@ -80,8 +80,7 @@ impl Agents<'_> {
     }
 
     /// Whether a tree has neither commits that its target lacks nor changes, and nothing landed from it.
-    pub fn holds_nothing(&self, name: &str) -> Result<bool, LandError> {
-        let view = self.trees.look(Some(name))?;
+    pub fn holds_nothing(&self, view: &TreeView) -> Result<bool, LandError> {
         Ok(view.ahead == Some(0)
             && view.dirty == Dirty::Known(false)
             && !self.has_landed(&view.tree.name, view.tree.id)?)

@@ -30,7 +30,7 @@ use super::{Activity, AgentError, agent_folder};
 use weald_control::machine::SystemClock;
 use weald_control::steps::step;
 use weald_control::tasks::TaskError;
-use weald_trees::{RunRequest, Trees};
+use weald_trees::{RunEnd, RunRequest, Trees};
 
 /// How often orders and messages are looked for.
 const TICK: Duration = Duration::from_millis(500);
@@ -66,12 +66,13 @@ pub enum Watched {
 }
 
 impl Agents<'_> {
-    /// Runs an agent's command and watches over it until it ends. What it committed is taken in then.
+    /// Runs an agent's command and watches over it until it ends. What it committed is taken in then, and what it left is
+    /// listed, if it was in a worktree.
     pub fn watch_agent(
         &self,
         agent: &Agent,
         prepared: Prepared,
-    ) -> Result<(Watched, Tree), AgentError> {
+    ) -> Result<(Watched, Option<RunEnd>), AgentError> {
         let folder = agent_folder(self.trees.place, agent.id);
         let limit = self.trees.config.agent_log_limit.unwrap_or(u64::MAX);
         let log = Log::open(&folder, limit).map_err(at(&folder))?;
@@ -128,8 +129,8 @@ impl Agents<'_> {
             _ => None,
         };
         step("agent.watched");
-        let tree = self.run_ends(agent, &tree, ended)?;
-        Ok((watched?, tree))
+        let end = self.run_ends(agent, &tree, ended)?;
+        Ok((watched?, end))
     }
 
     /// Nothing that a user logs in with stays behind in a repository. The folder was an agent's, so only a door leads in.
@@ -198,10 +199,10 @@ impl Agents<'_> {
         agent: &Agent,
         tree: &Tree,
         ended: Option<Ended>,
-    ) -> Result<Tree, AgentError> {
+    ) -> Result<Option<RunEnd>, AgentError> {
         match agent.in_main {
-            true => Ok(tree.clone()),
-            false => Ok(self.trees.end_run(tree, ended)?),
+            true => Ok(None),
+            false => Ok(Some(self.trees.end_agent_run(tree, ended)?)),
         }
     }
 

@@ -1,4 +1,4 @@
-//! What an agent's work comes to: the verdict of a phase, and the files that git says it changed.
+//! The verdict of a phase.
 //!
 //! A verdict is a file in a folder of its own that only this agent's run sees and writes. The host reads it through the
 //! door: bounded, and without following anything.
@@ -11,7 +11,6 @@ use std::path::PathBuf;
 use weald_core::agent::Agent;
 use weald_core::phases;
 use weald_core::store::AgentFilter;
-use weald_core::tree::Tree;
 use weald_core::verdict::Verdict;
 use weald_git::{Door, DoorError};
 use weald_sandbox::Revealed;
@@ -20,18 +19,11 @@ use super::AgentError;
 use super::Agents;
 use super::error::at;
 use weald_trees::RunRequest;
-use weald_trees::inside::{DiffStyle, DiffWork};
 
 const FILE: &str = "verdict.json";
 
 /// The largest verdict that is read.
 const LIMIT: u64 = 256 * 1024;
-
-/// How many changed files a report names.
-const FILES: usize = 1000;
-
-/// How much a visit may tell.
-const TEXT: usize = 1 << 20;
 
 impl Agents<'_> {
     /// The part that an agent plays, in words.
@@ -106,23 +98,5 @@ impl Agents<'_> {
         };
         let _ = door.remove(FILE);
         Some(written)
-    }
-
-    /// The files that differ from a tree's base, committed or not; at most so many that a record can hold them.
-    pub fn changed_files(&self, name: &str) -> Result<Vec<String>, AgentError> {
-        let tree: Tree = self.trees.named(Some(name))?;
-        let site = self.trees.site(&tree)?;
-        let job = DiffWork {
-            base: tree.base.commit.clone(),
-            against: None,
-            style: DiffStyle::Files,
-            limit: TEXT,
-        };
-        let reply = self.trees.visit(name, &site, job)?;
-        let mut files: Vec<String> = reply.files.into_iter().map(|file| file.path).collect();
-        files.sort();
-        files.dedup();
-        files.truncate(FILES);
-        Ok(files)
     }
 }

@@ -15,6 +15,7 @@ pub const STEPS: &[&str] = &[
     "create.branched",
     "create.renamed",
     "create.recorded",
+    "visit.begun",
     "import.unpacked",
     "import.received",
     "import.old_kept",

@@ -1,8 +1,9 @@
 //! Labelled steps, where tests end or stop a process to see what the next one makes of it.
 //!
 //! `WEALD_STEP=kill:land.swapped` ends this process there with SIGKILL, `stop:` stops it with SIGSTOP, `killchild:` ends
-//! the git that it waits for. `WEALD_STEP_MARK` names a file that tells, afterwards, that it was so. Debug builds have
-//! steps, others only with the feature `failpoints`. They are here because whatever has some stands on this crate.
+//! the git that it waits for. `WEALD_STEP_MARK` names a file that tells, afterwards, that it was so. `count:` adds a byte
+//! to that file each time and does nothing else. Debug builds have steps, others only with the feature `failpoints`. They
+//! are here because whatever has some stands on this crate.
 
 /// Passes a labelled step.
 pub fn step(label: &str) {
@@ -13,9 +14,15 @@ pub fn step(label: &str) {
 #[cfg(any(debug_assertions, feature = "failpoints"))]
 pub fn step_of(label: &str, child: u32) {
     use rustix::process::{Pid, Signal, getpid, kill_process};
+    use std::io::Write;
     let Some(wanted) = switch("WEALD_STEP") else {
         return;
     };
+    if wanted.strip_prefix("count:") == Some(label) {
+        let mark = switch("WEALD_STEP_MARK").unwrap_or_default();
+        let counted = std::fs::OpenOptions::new().append(true).open(mark);
+        let _ = counted.and_then(|mut file| file.write_all(b"."));
+    }
     let child = i32::try_from(child).ok().and_then(Pid::from_raw);
     let (process, signal) = match (wanted.split_once(':'), child) {
         (Some(("kill", at)), _) if at == label => (getpid(), Signal::KILL),

@@ -6,13 +6,12 @@
 use std::time::Duration;
 
 use weald_core::tree::Tree;
-use weald_git::Person;
 
 use super::LandError;
 use crate::Landings;
 use crate::refusal::{Refusal, by_hand, program};
-use weald_trees::Sent;
-use weald_trees::inside::{CommitChanges, CommitEnd};
+use weald_trees::TreeView;
+use weald_trees::inside::{CommitChanges, CommitEnd, Look};
 
 /// How much of what a hook said is passed on.
 const SAID: usize = 2000;
@@ -29,112 +28,98 @@ pub enum CommitScope {
     All,
 }
 
-/// What to commit, and as whom.
-pub(crate) struct CommitRequest<'c> {
-    pub scope: CommitScope,
-    pub message: &'c str,
-    /// Who commits where the tree's own git does not know.
-    pub identity: &'c Person,
-}
-
 /// What came of a commit.
 #[derive(Default)]
 pub(crate) struct Committed {
     /// Protected files that HEAD does not have, outermost folders first.
     pub left_out: Vec<String>,
-    /// What is there, if that was sent along.
-    pub sent: Option<Sent>,
+    /// The worktree after it, if it was looked at and all of it is taken in.
+    pub found: Option<(Tree, Look)>,
 }
 
 impl Landings<'_> {
-    /// Commits the changes of a tree, but no protected file that HEAD does not have.
-    /// A failing hook leaves its index as it was.
-    pub(crate) fn commit_changes(
-        &self,
-        tree: &Tree,
-        request: &CommitRequest<'_>,
-    ) -> Result<Committed, LandError> {
-        let name = tree.name.as_str();
-        self.trees.require_idle(tree)?;
-        let limit = self.trees.config.commit_timeout.unsigned_abs();
-        let job = CommitChanges {
-            untracked: request.scope == CommitScope::All,
-            message: request.message.to_owned(),
-            identity: (request.identity.name.clone(), request.identity.mail.clone()),
-            protected: self.trees.config.policy_protected.to_vec(),
-            limit,
-            then: None,
-        };
-        let announcement = format!(
-            "committing the changes in {name}; its hooks may take {}",
-            self.commit_limit()
-        );
-        let limit = limit.saturating_add(GRACE);
-        let (end, sent) = self.trees.commit(tree, job, limit, announcement)?;
-        let limit = self.commit_limit();
-        match end {
-            CommitEnd::Committed { left_out, hung } => {
-                if let Some(hung) = hung.as_deref().map(program) {
-                    self.trees.engine.notice(format!(
-                        "{hung} in {name} did not end within {limit} and was stopped; the commit was made"
-                    ));
-                }
-                Ok(Committed { left_out, sent })
-            }
-            CommitEnd::Nothing { left_out } => Ok(Committed { left_out, sent }),
-            CommitEnd::HookFailed { hook, said } => {
-                Err(Refusal::HookFailed(tree.name.clone(), hook, short(&said)).into())
-            }
-            CommitEnd::TimedOut { hook } => {
-                Err(Refusal::HookTooSlow(tree.name.clone(), hook, limit).into())
-            }
-            CommitEnd::Refused(why) => {
-                Err(Refusal::NotCommitted(tree.name.clone(), short(&why)).into())
-            }
-        }
-    }
-
-    /// How long the hooks of a commit may take, in words.
-    fn commit_limit(&self) -> String {
-        let limit = self.trees.config.get("commit.timeout").0;
-        format!("{limit} (commit.timeout)")
-    }
-
-    /// The same as the user of this repository.
+    /// Commits what is wished as the user of this repository, but no protected file that HEAD does not have. A tree that is
+    /// clean by `found`, a look of just now, is left alone. A failing hook leaves the index as it was.
     pub(super) fn commit_first(
         &self,
         tree: &Tree,
-        scope: CommitScope,
-        message: &str,
+        wish: Option<(CommitScope, &str)>,
+        found: Option<&Look>,
     ) -> Result<Committed, LandError> {
-        let identity = self.committer()?;
-        let request = CommitRequest {
-            scope,
-            message,
-            identity: &identity,
+        let recorded = tree.head.as_ref().unwrap_or(&tree.base.commit);
+        // Another look may have taken in more since.
+        let found = found.filter(|look| look.head.as_ref() == Some(recorded));
+        if wish.is_some() {
+            self.trees.require_idle(tree)?;
+        }
+        let is_clean = found.is_some_and(|look| !look.is_changed());
+        let Some((scope, message)) = wish.filter(|_| !is_clean) else {
+            return Ok(Committed {
+                left_out: Vec::new(),
+                found: found.map(|look| (tree.clone(), look.clone())),
+            });
         };
-        let committed = self.commit_changes(tree, &request)?;
-        let left_out = &committed.left_out;
+        let (engine, config) = (self.trees.engine, self.trees.config);
+        let (name, identity) = (&tree.name, self.committer()?);
+        let limit = config.commit_timeout.unsigned_abs();
+        let in_words = format!("{} (commit.timeout)", config.get("commit.timeout").0);
+        let job = CommitChanges {
+            untracked: scope == CommitScope::All,
+            message: message.to_owned(),
+            identity: (identity.name, identity.mail),
+            protected: config.policy_protected.to_vec(),
+            limit,
+            then: None,
+        };
+        let announcement =
+            format!("committing the changes in {name}; its hooks may take {in_words}");
+        let limit = limit.saturating_add(GRACE);
+        let (end, found) = self.trees.commit(tree, job, limit, announcement)?;
+        let left_out = match end {
+            CommitEnd::Committed { left_out, hung } => {
+                if let Some(hung) = hung.as_deref().map(program) {
+                    engine.notice(format!(
+                        "{hung} in {name} did not end within {in_words} and was stopped; the commit was made"
+                    ));
+                }
+                left_out
+            }
+            CommitEnd::Nothing { left_out } => left_out,
+            CommitEnd::HookFailed { hook, said } => {
+                return Err(Refusal::HookFailed(name.clone(), hook, short(&said)).into());
+            }
+            CommitEnd::TimedOut { hook } => {
+                return Err(Refusal::HookTooSlow(name.clone(), hook, in_words).into());
+            }
+            CommitEnd::Refused(why) => {
+                return Err(Refusal::NotCommitted(name.clone(), short(&why)).into());
+            }
+        };
         if !left_out.is_empty() {
-            self.trees.engine.notice(format!(
-                "not committed, because it is protected and new: {}; it stays in {} (to land it: {})",
+            engine.notice(format!(
+                "not committed, because it is protected and new: {}; it stays in {name} (to land it: {})",
                 left_out.join(", "),
-                tree.name,
-                by_hand(&tree.name)
+                by_hand(name)
             ));
         }
-        Ok(committed)
+        Ok(Committed { left_out, found })
     }
 
-    /// Commits what a tree holds; a failing hook leaves it as it was. A look at it takes in what was sent.
+    /// Commits what a tree holds; a failing hook leaves it as it was. Shows the tree as it is then.
     pub fn commit_work(
         &self,
         name: &str,
-        scope: CommitScope,
-        message: &str,
-    ) -> Result<Option<Sent>, LandError> {
+        wish: Option<(CommitScope, &str)>,
+        found: Option<&Look>,
+    ) -> Result<TreeView, LandError> {
         let tree = self.trees.named(Some(name))?;
-        Ok(self.commit_first(&tree, scope, message)?.sent)
+        let view = match self.commit_first(&tree, wish, found)?.found {
+            // That look is remembered.
+            Some((tree, look)) if found == Some(&look) => self.trees.view(tree),
+            Some((tree, look)) => self.trees.show(tree, look)?,
+            None => self.trees.look(Some(name))?,
+        };
+        Ok(view)
     }
 }
 

@@ -18,7 +18,7 @@ use super::error::target_gone;
 use super::moving::MoveRequest;
 use crate::Landings;
 use crate::refusal::Refusal;
-use weald_trees::TreeError;
+use weald_trees::{Look, TreeError};
 
 /// What to do with a landing that does not merge.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -56,6 +56,8 @@ pub struct LandRequest {
     pub by_agent: bool,
     /// Commit what is not committed first, with these words.
     pub commit: Option<(CommitScope, String)>,
+    /// What a look at the tree found just now; of a single one.
+    pub found: Option<Look>,
 }
 
 impl Landings<'_> {
@@ -145,10 +147,9 @@ impl Landings<'_> {
             }
             _ => Ok(()),
         };
-        let committed = held.and_then(|()| match &request.commit {
-            Some((scope, message)) => self.commit_first(tree, *scope, message),
-            None => Ok(Committed::default()),
-        });
+        let wish = request.commit.as_ref();
+        let wish = wish.map(|(scope, message)| (*scope, message.as_str()));
+        let committed = held.and_then(|()| self.commit_first(tree, wish, request.found.as_ref()));
         let ready = committed.and_then(|committed| self.ready_head(tree, committed));
         let (tree, ready) = match ready {
             Ok((tree, head)) => (tree, Ok(head)),
@@ -267,8 +268,13 @@ impl Landings<'_> {
         tree: &Tree,
         committed: Committed,
     ) -> Result<(Tree, String), LandError> {
-        let site = self.trees.site(tree)?;
-        let (tree, look) = self.trees.follow_sent(tree, &site, committed.sent)?;
+        let (tree, look) = match committed.found {
+            Some(found) => found,
+            None => {
+                let site = self.trees.site(tree)?;
+                self.trees.import_and_follow(tree, &site)?
+            }
+        };
         self.trees.remember_changed(&tree, &look);
         if let Some(operation) = look.operation {
             return Err(Refusal::TreeInOperation(tree.name, operation).into());

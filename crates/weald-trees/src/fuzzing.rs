@@ -107,6 +107,7 @@ impl Sound for InspectReply {
         self.look.is_sound();
         self.tips.is_sound();
         are_paths(&self.paths);
+        self.changed.iter().for_each(|paths| are_paths(paths));
     }
 }
 

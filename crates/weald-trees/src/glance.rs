@@ -106,6 +106,7 @@ impl Trees<'_> {
             paths: Vec::new(),
             truncated: false,
             touched_at,
+            changed: None,
         };
         // Names in it are the tree's own.
         is_untouched.then(|| reply.checked()).flatten()

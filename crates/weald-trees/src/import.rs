@@ -35,60 +35,61 @@ const IMPORT_ATTEMPTS: usize = 5;
 /// The header of a pack that holds nothing: signature, version and a count of zero.
 const PACK_HEADER: usize = 12;
 
-/// What a tree sent with a commit of weald's, to be imported.
-#[derive(Debug)]
-pub struct Sent {
-    found: InspectReply,
-    /// What the vault had before.
+/// What need not come out of a tree.
+struct Stock {
+    /// What the vault holds of the tree, by the names inside it.
+    known: BTreeMap<String, String>,
+    mains: Vec<MainRef>,
+    /// What the vault has.
     haves: Vec<String>,
 }
 
 impl Trees<'_> {
-    /// Looks into a tree and takes everything out of it that the vault lacks; main's branch is left alone.
-    pub(crate) fn import(&self, tree: &Tree, site: &Site) -> Result<InspectReply, TreeError> {
-        self.import_sent(tree, site, None)
-    }
-
-    /// The same of what a commit of weald's sent already.
-    fn import_sent(
+    /// Looks into a tree and takes everything out of it that the vault lacks; main's branch is left alone. `since` is a
+    /// commit: every file that differs from it is listed.
+    pub(crate) fn import(
         &self,
         tree: &Tree,
         site: &Site,
-        sent: Option<Sent>,
+        since: Option<&str>,
     ) -> Result<InspectReply, TreeError> {
-        if tree.kind == TreeKind::Linked {
-            let pack = self.pack_wish(tree, None);
-            return match sent {
-                Some(sent) => Ok(sent.found),
-                None => self.receive(tree, site, Inspect { pack }),
-            };
-        }
-        let known = self.known_refs(tree)?;
-        let mains = self.main_refs()?;
-        let (reply, haves) = match sent {
-            Some(sent) => (sent.found, sent.haves),
-            None => {
-                let haves = self.haves(tree, &known, &mains)?;
-                // Only what the vault has need not be sent.
-                let is_here = |reply: &InspectReply| {
-                    let head = reply.look.head.as_ref();
-                    head.is_some_and(|head| haves.contains(head))
-                };
-                if let Some(reply) = self.glance(tree, site, &mains).filter(is_here) {
-                    self.keep_found(tree, (known, &mains, &haves), &reply.look, &reply.tips)?;
-                    return Ok(reply);
-                }
-                let pack = self.pack_wish(tree, Some(haves.clone()));
-                (self.receive(tree, site, Inspect { pack })?, haves)
-            }
+        let job = |haves| Inspect {
+            pack: self.pack_wish(tree, haves),
+            since: since.map(str::to_owned),
         };
-        let held = reply.tips.commits(&reply.look);
-        self.take_large_files_of(tree, site, held, &mains)?;
-        self.keep_found(tree, (known, &mains, &haves), &reply.look, &reply.tips)?;
+        if tree.kind == TreeKind::Linked {
+            return self.receive(tree, site, job(None));
+        }
+        let stock = self.stock(tree)?;
+        if let Some(mut reply) = self.glance(tree, site, &stock.mains) {
+            let head = reply.look.head.as_ref();
+            // Only what the vault has need not be sent.
+            let is_here = head.is_some_and(|head| stock.haves.contains(head));
+            if is_here && since.is_none_or(|since| head.is_some_and(|head| head == since)) {
+                reply.changed = since.map(|_| Vec::new());
+                self.keep_found(tree, stock, &reply.look, &reply.tips)?;
+                return Ok(reply);
+            }
+        }
+        let reply = self.receive(tree, site, job(Some(stock.haves.clone())))?;
+        self.keep_received(tree, site, stock, &reply)?;
         Ok(reply)
     }
 
-    /// Commits what is in a tree, and receives what came of that, to be imported. What goes wrong after a commit that was made
+    /// Takes in what a look sent.
+    fn keep_received(
+        &self,
+        tree: &Tree,
+        site: &Site,
+        stock: Stock,
+        reply: &InspectReply,
+    ) -> Result<(), TreeError> {
+        let held = reply.tips.commits(&reply.look);
+        self.take_large_files_of(tree, site, held, &stock.mains)?;
+        self.keep_found(tree, stock, &reply.look, &reply.tips)
+    }
+
+    /// Commits what is in a tree, and takes in what came of that, in one visit. What goes wrong after a commit that was made
     /// is left to the next look, which says so.
     pub fn commit(
         &self,
@@ -96,35 +97,36 @@ impl Trees<'_> {
         job: CommitChanges,
         limit: Duration,
         announcement: String,
-    ) -> Result<(CommitEnd, Option<Sent>), TreeError> {
+    ) -> Result<(CommitEnd, Option<(Tree, Look)>), TreeError> {
         let look_limit = self.config.tree_look_limit.unsigned_abs();
-        let haves = match tree.kind {
-            TreeKind::Sealed => {
-                let known = self.known_refs(tree);
-                let haves = known.and_then(|known| self.haves(tree, &known, &self.main_refs()?));
-                haves.map(Some)
-            }
+        let stock = match tree.kind {
+            TreeKind::Sealed => self.stock(tree).map(Some),
             TreeKind::Linked => Ok(None),
         };
-        let then = haves.as_ref().ok().map(|haves| LookWish {
-            pack: self.pack_wish(tree, haves.clone()),
+        let then = stock.as_ref().ok().map(|stock| LookWish {
+            pack: self.pack_wish(tree, stock.as_ref().map(|stock| stock.haves.clone())),
             limit: look_limit,
         });
         let job = CommitChanges { then, ..job };
         let limit = limit.saturating_add(look_limit);
         let visit = self.begin_visit_as_a_run(tree, job, limit, announcement)?;
-        let (Ok(CommitReply { end, found }), Ok(haves)) = (visit.answer.clone(), haves) else {
+        let (
+            Ok(CommitReply {
+                end,
+                found: Some(found),
+            }),
+            Ok(stock),
+        ) = (visit.answer.clone(), stock)
+        else {
             return Ok((visit.finish(tree.name.as_str())?.end, None));
-        };
-        let Some(found) = found else {
-            return Ok((visit.finish(tree.name.as_str())?.end, None));
-        };
-        let sent = Sent {
-            found,
-            haves: haves.unwrap_or_default(),
         };
         let received = self.received(self.vault().path(), tree, visit);
-        Ok((end, received.is_ok().then_some(sent)))
+        let kept = received.and_then(|_| match stock {
+            Some(stock) => self.keep_received(tree, &self.site(tree)?, stock, &found),
+            None => Ok(()),
+        });
+        let led = kept.and_then(|()| self.lead_branch(tree, found));
+        Ok((end, led.ok().map(|(tree, reply)| (tree, reply.look))))
     }
 
     /// The same, and a snapshot comes along.
@@ -138,15 +140,23 @@ impl Trees<'_> {
             let pack = self.pack_wish(tree, None);
             return self.receive(tree, site, TakeSnapshot { pack, wish });
         }
-        let known = self.known_refs(tree)?;
-        let mains = self.main_refs()?;
-        let haves = self.haves(tree, &known, &mains)?;
-        let pack = self.pack_wish(tree, Some(haves.clone()));
+        let stock = self.stock(tree)?;
+        let pack = self.pack_wish(tree, Some(stock.haves.clone()));
         let reply = self.receive(tree, site, TakeSnapshot { pack, wish })?;
         let held = reply.tips.commits(&reply.look).chain(&reply.snapshot);
-        self.take_large_files_of(tree, site, held, &mains)?;
-        self.keep_found(tree, (known, &mains, &haves), &reply.look, &reply.tips)?;
+        self.take_large_files_of(tree, site, held, &stock.mains)?;
+        self.keep_found(tree, stock, &reply.look, &reply.tips)?;
         Ok(reply)
+    }
+
+    fn stock(&self, tree: &Tree) -> Result<Stock, TreeError> {
+        let (known, mains) = (self.known_refs(tree)?, self.main_refs()?);
+        let haves = self.haves(tree, &known, &mains)?;
+        Ok(Stock {
+            known,
+            mains,
+            haves,
+        })
     }
 
     /// What of a tree is sent; with `haves` all that they do not lead to.
@@ -165,11 +175,16 @@ impl Trees<'_> {
     fn keep_found(
         &self,
         tree: &Tree,
-        (mut known, mains, haves): (BTreeMap<String, String>, &[MainRef], &[String]),
+        stock: Stock,
         look: &Look,
         tips: &Tips,
     ) -> Result<(), TreeError> {
         step("import.received");
+        let Stock {
+            mut known,
+            mains,
+            haves,
+        } = stock;
         // What came from main and is still the same is nobody's work.
         let from_main: BTreeSet<(&str, &str)> = mains
             .iter()
@@ -183,7 +198,7 @@ impl Trees<'_> {
             return Err(TreeError::Unreadable { name, why });
         }
         for _ in 0..IMPORT_ATTEMPTS {
-            if self.keep_tips(tree, &known, haves, (look, &tips))? {
+            if self.keep_tips(tree, &known, &haves, (look, &tips))? {
                 return Ok(());
             }
             known = self.known_refs(tree)?;
@@ -268,28 +283,18 @@ impl Trees<'_> {
 
     /// Imports, and lets main's branch follow. Answers the newest record.
     pub fn import_and_follow(&self, tree: &Tree, site: &Site) -> Result<(Tree, Look), TreeError> {
-        self.follow_sent(tree, site, None)
-    }
-
-    /// The same of what a commit of weald's sent already.
-    pub fn follow_sent(
-        &self,
-        tree: &Tree,
-        site: &Site,
-        sent: Option<Sent>,
-    ) -> Result<(Tree, Look), TreeError> {
-        let reply = self.import_sent(tree, site, sent)?;
-        let (tree, reply) = self.lead_branch(tree, reply)?;
+        let (tree, reply) = self.imported(tree, site, None)?;
         Ok((tree, reply.look))
     }
 
-    /// The same as an import that main's branch follows, with all that the look said.
+    /// The same, with all that the look said.
     pub(crate) fn imported(
         &self,
         tree: &Tree,
         site: &Site,
+        since: Option<&str>,
     ) -> Result<(Tree, InspectReply), TreeError> {
-        let reply = self.import(tree, site)?;
+        let reply = self.import(tree, site, since)?;
         self.lead_branch(tree, reply)
     }
 

@@ -78,7 +78,7 @@ impl Trees<'_> {
 
     fn take_in_sealed(&self, there: &Tree) -> Result<(), TreeError> {
         let site = self.site(there)?;
-        self.import(there, &site)?;
+        self.import(there, &site, None)?;
         self.import_submodules(there, &site).map(drop)
     }
 

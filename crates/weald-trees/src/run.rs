@@ -11,6 +11,7 @@ use weald_core::tree::{Run, Tree, TreeKind};
 use weald_core::tree_rules::TreeInput;
 use weald_sandbox::{Ended, Level, Policy, mount_below_home};
 
+use super::inside::Look;
 use super::locking::RUNS;
 use super::privacy::close_to_others;
 use super::{TreeError, Trees, at, delete};
@@ -37,6 +38,16 @@ impl RunSandbox {
             Self::Off => "off",
         }
     }
+}
+
+/// How a run left its worktree.
+pub struct RunEnd {
+    /// The record, after everything was taken in.
+    pub tree: Tree,
+    /// What was found in the worktree, if it could be looked at.
+    pub look: Option<Look>,
+    /// The files that differ from its base, if that was asked for; or why they are unknown.
+    pub changed: Result<Vec<String>, String>,
 }
 
 /// A run that is about to begin.
@@ -314,13 +325,31 @@ impl Trees<'_> {
 
     /// Records how a run ended, and imports what it did.
     pub fn end_run(&self, tree: &Tree, ended: Option<Ended>) -> Result<Tree, TreeError> {
+        Ok(self.end_run_since(tree, ended, |_| None)?.tree)
+    }
+
+    /// Records how an agent's run ended, imports what it did, and lists what differs from the worktree's base.
+    pub fn end_agent_run(&self, tree: &Tree, ended: Option<Ended>) -> Result<RunEnd, TreeError> {
+        self.end_run_since(tree, ended, |tree| Some(&tree.base.commit))
+    }
+
+    fn end_run_since(
+        &self,
+        tree: &Tree,
+        ended: Option<Ended>,
+        since: fn(&Tree) -> Option<&str>,
+    ) -> Result<RunEnd, TreeError> {
         let (timed_out, code) = match ended {
             Some(Ended::TimedOut) => (true, None),
             Some(ended) => (false, ended.code()),
             None => (false, None),
         };
         let Some(process) = self.me() else {
-            return Ok(tree.clone());
+            return Ok(RunEnd {
+                tree: tree.clone(),
+                look: None,
+                changed: Err("this process can't be identified".to_owned()),
+            });
         };
         let input = TreeInput::RunEnds {
             process,
@@ -333,10 +362,19 @@ impl Trees<'_> {
         if self.locks_runs(&tree) && tree.runs.is_empty() {
             self.show_lock(&tree)?;
         }
-        match self.look_at(tree.clone()) {
-            Ok(view) => Ok(view.tree),
-            // The run is over; what can't be imported now is told by the next look.
-            Err(_) => Ok(tree),
-        }
+        let (tree, found) = match self.look_since(tree.clone(), since(&tree)) {
+            Ok((view, found)) => {
+                let problem = view.problem.unwrap_or_default();
+                (view.tree, found.ok_or(problem))
+            }
+            // The run has ended; what can't be imported now is reported by the next look.
+            Err(error) => (tree, Err(error.to_string())),
+        };
+        let unknown = || "git could not compare it with its base".to_owned();
+        Ok(RunEnd {
+            tree,
+            look: found.as_ref().ok().map(|found| found.look.clone()),
+            changed: found.and_then(|found| found.changed.ok_or_else(unknown)),
+        })
     }
 }

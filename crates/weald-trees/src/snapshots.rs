@@ -145,7 +145,7 @@ impl Trees<'_> {
         let mut wish = self.wish(tree, reason, unless)?;
         if tree.kind == TreeKind::Linked {
             // Its commits are main's, and the vault takes all of main.
-            let look = self.import(tree, site)?.look;
+            let look = self.import(tree, site, None)?.look;
             let wanted: Vec<_> = look.head.iter().map(String::as_str).collect();
             self.vault().require(&self.main_refs()?, &wanted)?;
             wish.haves.extend(look.head);

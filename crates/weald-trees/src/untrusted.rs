@@ -260,6 +260,7 @@ mod tests {
             paths: vec!["a".into()],
             truncated: false,
             touched_at: None,
+            changed: None,
         };
         let text = serde_json::to_string(&Answer::of(Inspect::NAME, &reply)).unwrap();
         let good = format!("{text}\n").into_bytes();
@@ -276,6 +277,10 @@ mod tests {
             ),
             ("\"truncated\":false", "\"truncated\":false,\"text\":null"),
             ("\"truncated\":false", "\"truncated\": false"),
+            (
+                "\"touched_at\":null",
+                "\"touched_at\":null,\"changed\":null",
+            ),
             ("\"paths\":[\"a\"]", "\"paths\":[\"\\u0061\"]"),
         ] {
             let other = text.replacen(from, to, 1);

@@ -11,8 +11,7 @@ use weald_core::landed::Landed;
 use weald_core::tree::{Tree, TreeKind, TreeStatus};
 use weald_git::{Commit, Door, Reference};
 
-use super::import::Sent;
-use super::inside::{Look, UpdateRefs};
+use super::inside::{InspectReply, Look, UpdateRefs};
 use super::side_by_side::side_by_side;
 use super::site::Site;
 use super::{TreeError, Trees};
@@ -140,28 +139,26 @@ impl Trees<'_> {
     /// Looks at one tree: imports, lets main's branch follow, refreshes the target inside. What took its place is refused:
     /// nothing that could be shown is about the tree that was asked for.
     pub fn look(&self, name: Option<&str>) -> Result<TreeView, TreeError> {
-        self.look_after(name, None)
-    }
-
-    /// The same after a commit of weald's, by what that sent.
-    pub fn look_after(
-        &self,
-        name: Option<&str>,
-        sent: Option<Sent>,
-    ) -> Result<TreeView, TreeError> {
         let tree = self.named(name)?;
         self.refuse_replaced(&tree)?;
-        self.look_at_sent(tree, sent)
+        self.look_at(tree)
     }
 
     pub(crate) fn look_at(&self, tree: Tree) -> Result<TreeView, TreeError> {
-        self.look_at_sent(tree, None)
+        Ok(self.look_since(tree, None)?.0)
     }
 
-    fn look_at_sent(&self, tree: Tree, sent: Option<Sent>) -> Result<TreeView, TreeError> {
+    /// Looks at a tree, and answers what was found besides, if it could be looked at. `since` is a commit: every file that
+    /// differs from it is listed.
+    pub(super) fn look_since(
+        &self,
+        tree: Tree,
+        since: Option<&str>,
+    ) -> Result<(TreeView, Option<InspectReply>), TreeError> {
+        let unseen = |tree, error| Ok((self.unreadable(tree, error)?, None));
         let site = match self.site(&tree) {
             Ok(site) => site,
-            Err(error) => return self.unreadable(tree, error),
+            Err(error) => return unseen(tree, error),
         };
         if self.place.is_read_only() {
             // What it holds can't be taken in, so only what was known is shown.
@@ -169,15 +166,18 @@ impl Trees<'_> {
                 name: tree.name.to_string(),
                 why: "the repository is on a read-only file system".to_owned(),
             };
-            return self.unreadable(tree, error);
+            return unseen(tree, error);
         }
-        match self.follow_sent(&tree, &site, sent) {
-            Ok((tree, look)) => {
-                self.refresh_target(&tree, &site, &look)?;
-                self.remember(tree, look)
-            }
-            Err(error) => self.unreadable(tree, error),
+        match self.imported(&tree, &site, since) {
+            Ok((tree, reply)) => Ok((self.show(tree, reply.look.clone())?, Some(reply))),
+            Err(error) => unseen(tree, error),
         }
+    }
+
+    /// Remembers what a look found, and refreshes the target inside.
+    pub fn show(&self, tree: Tree, look: Look) -> Result<TreeView, TreeError> {
+        self.refresh_target(&tree, &self.site(&tree)?, &look)?;
+        self.remember(tree, look)
     }
 
     /// What can't be looked at is shown with the reason, and is dirty as far as anybody can tell.

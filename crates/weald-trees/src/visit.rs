@@ -24,6 +24,7 @@ use super::site::Site;
 use super::untrusted::first_line;
 use super::{TreeError, Trees};
 use weald_control::machine::INSIDE_ARGUMENT;
+use weald_control::steps::step;
 
 /// What a visit is held by, and what it sees.
 struct Room {
@@ -187,6 +188,7 @@ impl Trees<'_> {
             why,
         };
         let tmp = self.private_room(site, &mut policy, &mut at)?;
+        step("visit.begun");
         let invocation = Invocation {
             helper: self.host.helper.clone(),
             command: vec!["/proc/self/exe".into(), INSIDE_ARGUMENT.into()],

@@ -266,6 +266,7 @@ impl LandTrees {
                 CommitFirst::Tracked => (CommitScope::Tracked, message),
                 CommitFirst::All => (CommitScope::All, message),
             }),
+            found: None,
         })
     }
 

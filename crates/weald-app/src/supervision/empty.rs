@@ -1,7 +1,7 @@
 //! An agent whose command ended well and that changed nothing. Unless it reported its task done itself, nobody knows that
 //! anything was done: the task waits for a person, with the agent's last words.
 
-use crate::{Agents, CheckoutState};
+use crate::{Agents, CheckoutState, TreeView};
 use weald_core::agent::{Agent, Stage};
 use weald_core::config::OnEmpty;
 
@@ -50,17 +50,18 @@ pub fn is_empty(
     call: &Call<'_>,
     ground: &Ground,
     agent: &Agent,
+    view: Option<&TreeView>,
     before: Option<CheckoutState>,
 ) -> Result<bool, Failure> {
     if !counts(ground, agent)? {
         return Ok(false);
     }
     let trees = ground.trees(call)?;
-    match (&agent.tree, before) {
-        (Some(tree), _) => {
-            let name = tree.as_str();
-            Ok(Agents::new(&trees).holds_nothing(name)?
-                && Agents::new(&trees).leave_unchanged(tree, None).is_none())
+    match (view, before) {
+        (Some(view), _) => {
+            let agents = Agents::new(&trees);
+            Ok(agents.holds_nothing(view)?
+                && agents.leave_unchanged(&view.tree.name, None).is_none())
         }
         (None, Some(before)) => Ok(Agents::new(&trees).checkout_state()? == before),
         (None, None) => Ok(false),

@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 
 use crate::agents::drivers::driver_for;
-use crate::{Agents, CheckoutState, CommitScope, LandRequest, Landings, Watched};
+use crate::{Agents, CheckoutState, CommitScope, LandRequest, Landings, Look, TreeView, Watched};
 use weald_core::agent::{Agent, AgentId, AgentStatus, End, Goal, Outcome, Stage};
 use weald_core::agent_rules::AgentInput;
 use weald_core::config::Leftovers;
@@ -55,15 +55,17 @@ fn work(
     windows: &dyn Windows,
 ) -> Result<End, Failure> {
     let before = empty::checkout_before(call, ground, agent)?;
-    let (watched, code) = match agent.begin_at {
+    let (watched, code, found) = match agent.begin_at {
         Stage::Run => watch(call, ground, agent, windows)?,
-        Stage::Finish => (None, agent.code.or(Some(0))),
+        Stage::Finish => (None, agent.code.or(Some(0)), None),
     };
     let finishing = AgentInput::Finishing { code };
     let agent = ground.engine.decide_agent(agent.id, finishing)?;
     match watched {
-        None => holding(ground, &agent, || succeeded(call, ground, &agent, before))
-            .or_else(|failure| not_landed(call, ground, &agent, &failure)),
+        None => holding(ground, &agent, || {
+            succeeded(call, ground, &agent, before, found)
+        })
+        .or_else(|failure| not_landed(call, ground, &agent, &failure)),
         Some((outcome, why)) => unsuccessful(ground, &agent, outcome, why),
     }
 }
@@ -127,15 +129,15 @@ fn superseded(ground: &Ground, agent: &Agent, end: End) -> Result<End, Failure> 
     })
 }
 
-/// How it went wrong, if it did.
-type Trouble = Option<(Outcome, String)>;
+/// How it went wrong, if it did; its exit code; and what was found in its worktree at its end.
+type Watch = (Option<(Outcome, String)>, Option<i32>, Option<Look>);
 
 fn watch(
     call: &Call<'_>,
     ground: &Ground,
     agent: &Agent,
     windows: &dyn Windows,
-) -> Result<(Trouble, Option<i32>), Failure> {
+) -> Result<Watch, Failure> {
     let trees = ground.trees(call)?;
     let arguments: Vec<_> = agent.command.iter().map(Into::into).collect();
     let driver = driver_for(ground.config(), Some(&agent.driver), &arguments)?;
@@ -164,7 +166,11 @@ fn watch(
     holding(ground, agent, || {
         window.serve_while(call, ground, &trees, authority, &mut watch)
     })?;
-    let (watched, _) = watched.ok_or_else(Failure::bug)??;
+    let (watched, end) = watched.ok_or_else(Failure::bug)??;
+    let (found, changed) = match end {
+        Some(end) => (end.look, Some(end.changed)),
+        None => (None, None),
+    };
     let current = ground.engine.agent(agent.id)?;
     Ok(match watched {
         Watched::Code {
@@ -178,6 +184,7 @@ fn watch(
                 signal,
                 ok,
                 words,
+                changed,
             };
             let reported = write_down(call, ground, &current, ending)?.report;
             let said_no = reported.is_some_and(|report| !report.success);
@@ -197,17 +204,17 @@ fn watch(
                     Some((Outcome::Failed, why))
                 }
             };
-            (trouble, Some(code))
+            (trouble, Some(code), found)
         }
-        Watched::TimedOut => (Some((Outcome::TimedOut, "agent.timeout".to_owned())), None),
-        Watched::Stopped { why, .. } => (Some((Outcome::Stopped, why)), None),
-        Watched::Superseded => (
-            Some((
-                Outcome::Superseded,
-                "another session holds the task".to_owned(),
-            )),
-            None,
-        ),
+        Watched::TimedOut => {
+            let why = "agent.timeout".to_owned();
+            (Some((Outcome::TimedOut, why)), None, found)
+        }
+        Watched::Stopped { why, .. } => (Some((Outcome::Stopped, why)), None, found),
+        Watched::Superseded => {
+            let why = "another session holds the task".to_owned();
+            (Some((Outcome::Superseded, why)), None, found)
+        }
     })
 }
 
@@ -217,15 +224,16 @@ fn succeeded(
     ground: &Ground,
     agent: &Agent,
     before: Option<CheckoutState>,
+    found: Option<Look>,
 ) -> Result<End, Failure> {
     match agent.goal {
         Goal::Stay => {
-            commit(call, ground, agent)?;
+            commit(call, ground, agent, found)?;
             ended_as(ground, Outcome::Done, String::new())
         }
         Goal::Finish => {
-            commit(call, ground, agent)?;
-            if empty::is_empty(call, ground, agent, before)? {
+            let left = commit(call, ground, agent, found)?;
+            if empty::is_empty(call, ground, agent, left.as_ref(), before)? {
                 return ended_empty(call, ground, agent);
             }
             match Agents::new(&ground.trees(call)?).failed_landing(agent)? {
@@ -234,7 +242,7 @@ fn succeeded(
             }
             ended_as(ground, Outcome::Done, String::new())
         }
-        Goal::Land => land(call, ground, agent),
+        Goal::Land => land(call, ground, agent, found),
     }
 }
 
@@ -273,37 +281,46 @@ fn park(call: &Call<'_>, ground: &Ground, agent: &Agent, reason: &str) {
     }
 }
 
-fn scope(ground: &Ground) -> Option<CommitScope> {
-    match ground.config().work_commit {
-        Leftovers::All => Some(CommitScope::All),
-        Leftovers::Tracked => Some(CommitScope::Tracked),
-        Leftovers::Nothing => None,
-    }
-}
-
-fn message(ground: &Ground, agent: &Agent) -> Result<String, Failure> {
+/// What of its leftovers is committed, and the message.
+fn leftovers(ground: &Ground, agent: &Agent) -> Result<Option<(CommitScope, String)>, Failure> {
+    let scope = match ground.config().work_commit {
+        Leftovers::All => CommitScope::All,
+        Leftovers::Tracked => CommitScope::Tracked,
+        Leftovers::Nothing => return Ok(None),
+    };
     let subject = ground.engine.task(&agent.task)?.task.subject;
-    Ok(match agent.phase() {
+    let message = match agent.phase() {
         Some(phase) => format!("{subject} ({phase})"),
         None => subject,
-    })
-}
-
-fn commit(call: &Call<'_>, ground: &Ground, agent: &Agent) -> Result<(), Failure> {
-    let Some(tree) = &agent.tree else {
-        return Ok(());
     };
-    if let Some(scope) = scope(ground) {
-        let message = message(ground, agent)?;
-        let trees = ground.trees(call)?;
-        let sent = Landings::new(&trees).commit_work(tree.as_str(), scope, &message)?;
-        // What was committed is taken in.
-        trees.look_after(Some(tree.as_str()), sent)?;
-    }
-    Ok(())
+    Ok(Some((scope, message)))
 }
 
-fn land(call: &Call<'_>, ground: &Ground, agent: &Agent) -> Result<End, Failure> {
+/// Commits what is left in its worktree, if it has one, and takes it in.
+fn commit(
+    call: &Call<'_>,
+    ground: &Ground,
+    agent: &Agent,
+    found: Option<Look>,
+) -> Result<Option<TreeView>, Failure> {
+    let Some(tree) = &agent.tree else {
+        return Ok(None);
+    };
+    let trees = ground.trees(call)?;
+    let left = leftovers(ground, agent)?;
+    let wish = left
+        .as_ref()
+        .map(|(scope, message)| (*scope, message.as_str()));
+    let view = Landings::new(&trees).commit_work(tree.as_str(), wish, found.as_ref())?;
+    Ok(Some(view))
+}
+
+fn land(
+    call: &Call<'_>,
+    ground: &Ground,
+    agent: &Agent,
+    found: Option<Look>,
+) -> Result<End, Failure> {
     let Some(tree) = &agent.tree else {
         return ended_as(ground, Outcome::Failed, "it has no worktree".to_owned());
     };
@@ -311,10 +328,8 @@ fn land(call: &Call<'_>, ground: &Ground, agent: &Agent) -> Result<End, Failure>
         names: vec![tree.to_string()],
         by_agent: true,
         token: Some((agent.task.clone(), agent.token)),
-        commit: match scope(ground) {
-            Some(scope) => Some((scope, message(ground, agent)?)),
-            None => None,
-        },
+        commit: leftovers(ground, agent)?,
+        found,
         ..LandRequest::default()
     };
     let queued = Landings::new(&ground.trees(call)?).queue_landings(&request)?;

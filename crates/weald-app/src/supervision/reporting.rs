@@ -16,6 +16,8 @@ pub struct Ending {
     /// What its stream said of success.
     pub ok: Option<bool>,
     pub words: String,
+    /// The files that git says it changed, if it has a worktree.
+    pub changed: Option<Result<Vec<String>, String>>,
 }
 
 /// Writes it down. An agent that did not report itself is reported by what its stream and its exit code say.
@@ -42,14 +44,13 @@ pub fn write_down(
             call.warn(&error.to_string());
         }
     }
-    if let Some(tree) = &agent.tree {
-        match Agents::new(&trees).changed_files(tree.as_str()) {
-            Ok(files) => drop(engine.decide_agent(agent.id, AgentInput::Changed { files })?),
-            Err(error) => call.warn(&format!(
-                "could not determine what {} changed: {error}",
-                agent.id
-            )),
-        }
+    match ending.changed {
+        Some(Ok(files)) => drop(engine.decide_agent(agent.id, AgentInput::Changed { files })?),
+        Some(Err(error)) => call.warn(&format!(
+            "could not determine what {} changed: {error}",
+            agent.id
+        )),
+        None => {}
     }
     let agent = engine.agent(agent.id)?;
     // A phase that something killed has no verdict: it is done again.

@@ -98,8 +98,8 @@ pub fn commit_left(
     let name = evidence.worktree()?;
     let message = format!("Rescued work of task {}", evidence.task);
     let trees = ground.trees(call)?;
-    let sent = Landings::new(&trees).commit_work(name, CommitScope::All, &message)?;
-    let after = trees.look_after(Some(name), sent)?.tree;
+    let wish = Some((CommitScope::All, message.as_str()));
+    let after = Landings::new(&trees).commit_work(name, wish, None)?.tree;
     let before = evidence
         .tree
         .as_ref()

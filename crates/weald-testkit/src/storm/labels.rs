@@ -23,7 +23,7 @@ pub fn kill_at(world: &World, label: &str, kind: &str, name: &str) {
     };
     match label.split('.').next().unwrap_or_default() {
         "create" => round.create(),
-        "import" => round.import(),
+        "import" | "visit" => round.import(),
         "remove" => round.remove(),
         "restore" => round.restore(),
         "purge" => round.purge(),
@@ -49,7 +49,7 @@ pub fn kill_at(world: &World, label: &str, kind: &str, name: &str) {
 /// The kinds of trees in which an operation comes to a step.
 pub fn kinds_of(label: &str) -> &'static [&'static str] {
     match label.split('.').next().unwrap_or_default() {
-        "vault" | "pool" | "agent" | "gate" | "import" | "sweep" | "stash" => &["sealed"],
+        "vault" | "pool" | "agent" | "gate" | "import" | "sweep" | "stash" | "visit" => &["sealed"],
         "adopt" => &["linked"],
         _ if label == "remove.head_kept" => &["linked"],
         _ if label == "restore.transferred" => &["sealed"],

@@ -169,7 +169,7 @@ impl LookWish {
         setrlimit(Resource::Data, limits).ok()?;
         let (told, telling) = mpsc::channel();
         let (at, pack) = (at.clone(), self.pack.clone());
-        thread::spawn(move || drop(told.send(Inspect { pack }.work(&at))));
+        thread::spawn(move || drop(told.send(Inspect { pack, since: None }.work(&at))));
         telling.recv_timeout(self.limit).ok()?.ok()
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! HEAD's reflog is sent, too, so a commit that was amended between two looks is kept.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -85,6 +85,8 @@ pub struct Tips {
 #[derive(Default, Serialize, Deserialize)]
 pub struct Inspect {
     pub pack: PackWish,
+    /// A commit. Every file that differs from it is listed, committed or not.
+    pub since: Option<String>,
 }
 
 /// Which commits are sent.
@@ -109,6 +111,9 @@ pub struct InspectReply {
     pub truncated: bool,
     /// When somebody was last at it, in seconds.
     pub touched_at: Option<i64>,
+    /// What differs from the commit that was asked for. git may be unable to compare them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed: Option<Vec<String>>,
 }
 
 impl Job for Inspect {
@@ -121,7 +126,10 @@ impl Job for Inspect {
         let touched_at = at.touched_at();
         let changes = at.changes()?;
         let tips = at.tips(&changes)?;
-        at.inspected(&changes, tips, touched_at)
+        Ok(InspectReply {
+            changed: self.since.as_ref().and_then(|it| at.changed(it, &changes)),
+            ..at.inspected(&changes, tips, touched_at)?
+        })
     }
 
     fn send(&self, at: &Workplace, reply: &InspectReply) -> Result<(), InsideError> {
@@ -134,6 +142,9 @@ impl Reply for InspectReply {
         self.look = self.look.checked()?;
         self.tips = self.tips.checked()?;
         keep_paths(&mut self.paths, MANY);
+        if let Some(changed) = &mut self.changed {
+            keep_paths(changed, SOME);
+        }
         Some(self)
     }
 }
@@ -398,6 +409,25 @@ impl Workplace {
         }
     }
 
+    /// The first files that differ from a commit, by name.
+    fn changed(&self, since: &str, changes: &Changes) -> Option<Vec<String>> {
+        let head = changes.head.as_deref()?;
+        let committed = match head == since {
+            true => Vec::new(),
+            false => {
+                let git = self.git("diff").args(["--name-only", "-z", "--no-renames"]);
+                git.args(["--no-ext-diff", since, head, "--"]).run().ok()?
+            }
+        };
+        let committed = committed.split(|byte| *byte == 0);
+        let all = committed.chain(changes.paths.iter().map(Vec::as_slice));
+        let named = all
+            .filter(|path| !path.is_empty())
+            .map(String::from_utf8_lossy);
+        let named: BTreeSet<_> = named.collect();
+        Some(named.into_iter().take(SOME).map(Into::into).collect())
+    }
+
     /// What is going on.
     pub(super) fn operation(&self) -> Option<String> {
         let there = |name: &str| self.git_dir.join(name).exists();
@@ -498,7 +528,7 @@ impl Workplace {
 
     /// Those that are there: a gc inside may have taken what only a reflog knew.
     fn existing(&self, mut ids: Vec<String>) -> Result<Vec<String>, InsideError> {
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seen = BTreeSet::new();
         ids.retain(|id| seen.insert(id.clone()));
         if ids.is_empty() {
             return Ok(ids);

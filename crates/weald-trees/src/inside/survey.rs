@@ -63,6 +63,7 @@ impl Workplace {
             truncated: paths.len() < changes.paths.len() + changes.hidden.len(),
             paths,
             touched_at,
+            changed: None,
         })
     }
 

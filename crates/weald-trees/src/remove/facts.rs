@@ -36,7 +36,7 @@ impl Trees<'_> {
             }
             Err(other) => return Err(other),
         };
-        let (tree, reply) = match self.imported(&verdict.tree, &site) {
+        let (tree, reply) = match self.imported(&verdict.tree, &site, None) {
             Ok(looked) => looked,
             Err(error @ TreeError::Unreadable { .. }) => {
                 return Ok(Contents::Unknown(error.to_string()));

@@ -23,7 +23,7 @@ fn lander_at(env: &TestEnv, name: &str, step: &str) -> Child {
     command.spawn().unwrap()
 }
 
-fn state_of(pid: u32) -> Option<char> {
+pub fn state_of(pid: u32) -> Option<char> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     text.rsplit(')').next()?.trim().chars().next()
 }

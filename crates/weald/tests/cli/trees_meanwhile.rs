@@ -7,6 +7,8 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use serde_json::json;
 use weald_testkit::TestEnv;
 
+use crate::agents_dying::{agents, signal, supervisor as supervisor_of, until};
+use crate::landing_takeover::state_of;
 use crate::trees_remove::{KINDS, commit, git_in, grow, repository};
 use crate::trees_trash::manifest;
 
@@ -90,4 +92,28 @@ fn d3_a_branch_that_moved_after_the_judgement_stays() {
     env.git(&["update-ref", "refs/heads/wt/a", tip.trim()]);
     let (code, said) = go_on(removal);
     assert_eq!(env.git(&["rev-parse", "wt/a"]), tip, "{code} {said}");
+}
+
+#[test]
+fn d3_what_is_written_after_the_last_look_at_a_run_keeps_its_worktree() {
+    for script in ["echo x > x", "echo x > x; git add x; git commit -q -m x"] {
+        let env = repository();
+        let path = env.root().join("app.weald/task");
+        let mut work = env.weald_command(&["work", "--new", "task", "--", "sh", "-c", script]);
+        work.env("WEALD_STEP", "stop:import.followed");
+        let work = work.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let mut supervisor = 0;
+        until("it was looked at", || {
+            let agents = path.exists().then(|| agents(&env)).unwrap_or_default();
+            supervisor = agents.first().map_or(0, supervisor_of);
+            state_of(supervisor) == Some('T')
+        });
+        fs::write(path.join("late"), "late\n").unwrap();
+        signal(supervisor, Signal::CONT);
+        assert!(work.unwrap().wait().unwrap().success(), "{script}");
+        assert_eq!(env.git(&["show", "main:x"]), "x\n", "{script}");
+        let landed = env.git(&["ls-tree", "--name-only", "main"]);
+        assert!(!landed.contains("late"), "{script}: {landed}");
+        assert_eq!(fs::read(path.join("late")).unwrap(), b"late\n", "{script}");
+    }
 }

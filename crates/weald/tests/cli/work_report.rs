@@ -1,6 +1,9 @@
 //! Final reports of agents.
 
+use std::fs;
+
 use serde_json::json;
+use weald_testkit::Answer;
 
 use crate::landing::show;
 use crate::trees_remove::repository;
@@ -37,6 +40,34 @@ fn s20_a_final_report_tells_success_and_the_files_that_git_says() {
         (&report["success"], &report["files_changed"]),
         (&json!(false), &json!(["x"]))
     );
+}
+
+#[test]
+fn s20_whatever_is_known_of_a_finished_run_is_not_looked_for_again() {
+    let commit = "echo x > x; git add x; git commit -q -m x";
+    for (name, script, landing, expected) in [
+        // To populate the worktree; the rest is seen from outside.
+        ("nothing", "true", "--land", 1),
+        // The end of the run, and the removal, which looks again whatever is known.
+        ("committed", commit, "--land", 3),
+        ("left", "echo y > y", "--land", 4),
+        ("kept", "echo z > z", "--no-land", 3),
+        ("failed", "echo z > z; false", "--no-land", 2),
+    ] {
+        let env = repository();
+        let visits = env.root().join("visits");
+        fs::write(&visits, "").unwrap();
+        let mut work =
+            env.weald_command(&["work", "--new", name, landing, "--", "sh", "-c", script]);
+        work.env("WEALD_STEP", "count:visit.begun")
+            .env("WEALD_STEP_MARK", &visits);
+        let answer = Answer::of(work.output().unwrap());
+        assert_eq!(
+            fs::read(&visits).unwrap().len(),
+            expected,
+            "{name}: {answer:#?}"
+        );
+    }
 }
 
 #[test]
