@@ -1,13 +1,46 @@
 //! What a landing changed.
 
+use std::path::Path;
+use std::sync::{Arc, PoisonError};
+
 use weald_core::id::LandingId;
+use weald_git::{Git, GitError};
 
 use super::LandError;
 use crate::Landings;
 use weald_trees::inside::{DiffStyle, InsideError, between};
 use weald_trees::{DIFF_LIMIT, Diff, TreeError};
 
+/// Two commits, and what differs between them as git lists it.
+pub(super) type Difference = (String, String, Arc<[u8]>);
+
+/// What differs between two commits: `diff-tree --raw`.
+pub(super) fn raw_difference(git: Git, old: &str, new: &str) -> Result<Arc<[u8]>, GitError> {
+    let args = ["-r", "-z", "--raw", "--no-abbrev", "--no-renames", old, new];
+    Ok(git.args(args).run()?.into())
+}
+
 impl Landings<'_> {
+    /// What differs between two commits of the repository at `place`. A landing needs it in several places; git is asked
+    /// once.
+    pub(super) fn difference(
+        &self,
+        place: &Path,
+        old: &str,
+        new: &str,
+    ) -> Result<Arc<[u8]>, GitError> {
+        let known = self.known_difference.lock();
+        let mut known = known.unwrap_or_else(PoisonError::into_inner);
+        match known.as_ref() {
+            Some((from, to, raw)) if (from.as_str(), to.as_str()) == (old, new) => Ok(raw.clone()),
+            _ => {
+                let raw = raw_difference(Git::new(place, "diff-tree"), old, new)?;
+                *known = Some((old.to_owned(), new.to_owned(), raw.clone()));
+                Ok(raw)
+            }
+        }
+    }
+
     /// Tells what a landing changed on its target. Both commits are the host's own, in the vault.
     pub fn landing_diff(&self, id: LandingId, style: DiffStyle) -> Result<Diff, LandError> {
         let landing = self.landing(id)?;

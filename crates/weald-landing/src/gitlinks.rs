@@ -83,13 +83,7 @@ impl Landings<'_> {
 
     /// Entries that name a commit, and did not name that one before.
     fn new_gitlinks(&self, old_tip: &str, candidate: &str) -> Result<Vec<Gitlink>, LandError> {
-        let raw = self
-            .trees
-            .vault()
-            .git("diff-tree")
-            .args(["-r", "-z", "--raw", "--no-abbrev", "--no-renames"])
-            .args([old_tip, candidate])
-            .run()?;
+        let raw = self.difference(self.trees.vault().path(), old_tip, candidate)?;
         let text = String::from_utf8_lossy(&raw);
         let mut fields = text.split('\0');
         let mut links = Vec::new();

@@ -32,11 +32,13 @@ mod waiting;
 mod window;
 
 use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 
 use weald_git::{Person, SigningConfig};
 
 use weald_trees::Trees;
+
+use differences::Difference;
 
 pub use approval::{ApprovedCommit, ApprovedFile, Review, approval_folder};
 pub use commit::CommitScope;
@@ -60,6 +62,8 @@ pub struct Landings<'a> {
     known_signing: OnceLock<SigningConfig>,
     /// Where the main checkout is, once somebody asked: `None` in a bare repository, `Some(None)` at an unknown place.
     known_main: OnceLock<Option<Option<PathBuf>>>,
+    /// What differs between the two commits that were compared last.
+    known_difference: Mutex<Option<Difference>>,
 }
 
 impl<'a> Landings<'a> {
@@ -69,6 +73,7 @@ impl<'a> Landings<'a> {
             known_committer: OnceLock::new(),
             known_signing: OnceLock::new(),
             known_main: OnceLock::new(),
+            known_difference: Mutex::default(),
         }
     }
 }

@@ -497,8 +497,13 @@ impl Trees<'_> {
         }
         let mut haves: BTreeSet<String> = held.iter().cloned().collect();
         haves.extend(self.target.as_ref().map(|(_, tip)| tip.clone()));
-        haves.extend(self.main_refs()?.into_iter().map(|known| known.commit));
-        let haves = self.present(haves)?;
+        let mains = self.main_refs()?;
+        haves.extend(mains.iter().map(|known| known.commit.clone()));
+        let ids: Vec<_> = haves.iter().map(String::as_str).collect();
+        let haves = match self.vault().has(&mains, &ids) {
+            true => haves.into_iter().collect(),
+            false => self.present(haves)?,
+        };
         let haves: Vec<_> = haves.iter().map(String::as_str).collect();
         let main = repository.common_dir();
         let kept = transfer(self.vault().path(), main, &[head], &haves)?;

@@ -7,6 +7,7 @@ use std::fs::{self, DirBuilder};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use weald_core::approval::{Protection, Ways};
 use weald_git::{Git, GitError};
@@ -14,6 +15,7 @@ use weald_git::{Git, GitError};
 use super::super::LandError;
 use super::host::{note_returning, repositories_below};
 use crate::Landings;
+use crate::differences::raw_difference;
 use weald_control::files::{read_small_bytes, replace_private};
 use weald_trees::inside::quoted;
 
@@ -159,7 +161,8 @@ impl Landings<'_> {
             ways: Ways::at(&root.to_string_lossy()),
             ..Found::default()
         };
-        follow(&stores, "", (from, to), DEPTH, &mut found)?;
+        let differing = self.difference(place, from, to).ok();
+        follow(&stores, "", to, differing, DEPTH, &mut found)?;
         if found.changed.is_empty() {
             return Ok(Changes::default());
         }
@@ -181,19 +184,17 @@ impl Landings<'_> {
     }
 }
 
-/// Collects what differs between two commits and, behind every gitlink that differs, between those it names. Without the
-/// old commit everything in the new one counts.
+/// Collects what a commit differs in from another and, behind every gitlink that differs, what those it names differ in.
+/// Without a difference everything in the commit counts.
 fn follow(
     stores: &Stores<'_>,
     prefix: &str,
-    (old, new): (&str, &str),
+    new: &str,
+    differing: Option<Arc<[u8]>>,
     depth: usize,
     found: &mut Found,
 ) -> Result<(), GitError> {
     let listing = stores.listing(new)?;
-    let args = ["-r", "-z", "--raw", "--no-abbrev", "--no-renames", old, new];
-    let differing = stores.git("diff-tree").args(args).output()?;
-    let differing = differing.status.success().then_some(differing.stdout);
     let mut gitlinks = BTreeMap::new();
     for (mode, id, path) in entries(&listing, prefix) {
         if found.note(mode, id, &path, true) {
@@ -208,7 +209,7 @@ fn follow(
             found.changed.push(path);
         }
     }
-    let differing = String::from_utf8_lossy(&differing.unwrap_or_default()).into_owned();
+    let differing = String::from_utf8_lossy(differing.as_deref().unwrap_or_default());
     let mut fields = differing.split('\0');
     while let (Some(about), Some(path)) = (fields.next(), fields.next()) {
         let words: Vec<_> = about.trim_start_matches(':').split(' ').collect();
@@ -229,7 +230,11 @@ fn follow(
             let _ = look(stores, &inner, &new, depth, found);
             continue;
         }
-        let is_listed = depth > 0 && follow(stores, &inner, (&old, &new), depth - 1, found).is_ok();
+        let mut follow_inner = || {
+            let differing = raw_difference(stores.git("diff-tree"), &old, &new).ok();
+            follow(stores, &inner, &new, differing, depth - 1, found)
+        };
+        let is_listed = depth > 0 && follow_inner().is_ok();
         if !is_listed {
             found.unlisted.push(path);
         }

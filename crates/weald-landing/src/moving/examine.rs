@@ -34,10 +34,7 @@ pub(super) struct Examined {
 impl Landings<'_> {
     /// What differs between the two tips of a move.
     pub(super) fn touched_by(&self, wanted: &Move) -> Result<Vec<Touched>, LandError> {
-        let answer = Git::new(self.trees.vault().path(), "diff-tree")
-            .args(["-r", "-z", "--raw", "--no-renames", "--no-abbrev"])
-            .args([&wanted.old, &wanted.new])
-            .run()?;
+        let answer = self.difference(self.trees.vault().path(), &wanted.old, &wanted.new)?;
         let found = touched::parse(&answer)?.into_iter();
         Ok(found.map(|(_, one)| one).collect())
     }

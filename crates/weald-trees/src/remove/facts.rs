@@ -99,15 +99,9 @@ impl Trees<'_> {
             let kinds = ["heads", "stash", "tags", "other", "worktrees"];
             let prefixes = kinds.map(|kind| format!("refs/tree/{id}/{kind}/"));
             let prefixes: Vec<_> = prefixes.iter().map(String::as_str).collect();
-            let own_target = format!("refs/tree/{id}/heads/{}", tree.target);
-            for known in list_tips(self.vault().path(), &prefixes)? {
-                // The target's copy inside may be older than the target, or newer by a push of somebody else.
-                if known.name != own_target
-                    || self.unlanded(tree, std::slice::from_ref(&known.commit))? > 0
-                {
-                    tips.push(known.commit);
-                }
-            }
+            // Among them is the target's copy inside: older than the target, or newer by a push of somebody else.
+            let known = list_tips(self.vault().path(), &prefixes)?;
+            tips.extend(known.into_iter().map(|known| known.commit));
         }
         tips.sort();
         tips.dedup();
