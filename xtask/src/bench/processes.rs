@@ -1,5 +1,5 @@
-//! How many processes a command takes, and how long: `rm`, `land` and `work` beside the same with git alone, and a call of
-//! `weald mcp`. strace counts; the times are taken without it.
+//! How many processes and visits to worktrees a command takes, and how long: `rm`, `land` and `work` beside the same with
+//! git alone, and a call of `weald mcp`. strace counts; the times are taken without it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,6 +17,9 @@ const ROUNDS: usize = 9;
 
 /// Files of the repository.
 const FILES: usize = 1_000;
+
+/// How a visit starts.
+const VISIT: &str = "execve(\"/proc/self/exe\", [\"/proc/self/exe\", \"__weald-inside\"";
 
 /// How many calls a server is asked for.
 const CALLS: u32 = 1_000;
@@ -107,14 +110,19 @@ pub fn run(options: &Options) -> io::Result<()> {
     };
     field.prepare()?;
     say(&format!(
-        "{:<30} {:>9} {:>9} {:>9}",
+        "{:<30} {:>9} {:>9} {:>9} {:>9}",
         format!("{FILES} files"),
         "processes",
         "programs",
+        "visits",
         "ms"
     ));
     for case in &CASES {
-        let (processes, programs) = field.count(case)?;
+        let Counts {
+            processes,
+            programs,
+            visits,
+        } = field.count(case)?;
         let mut times = Vec::new();
         for _ in 0..ROUNDS {
             field.sh(case.before)?;
@@ -122,7 +130,7 @@ pub fn run(options: &Options) -> io::Result<()> {
             field.sh(case.after)?;
         }
         say(&format!(
-            "{:<30} {processes:>9} {programs:>9} {:>9.1}",
+            "{:<30} {processes:>9} {programs:>9} {visits:>9} {:>9.1}",
             case.name,
             ms(median(times))
         ));
@@ -161,9 +169,8 @@ impl Field {
         ))
     }
 
-    /// How many processes a command starts, itself included, and how many of them become another program. What goes on in
-    /// the background counts, too.
-    fn count(&self, case: &Case) -> io::Result<(usize, usize)> {
+    /// What a command starts. What goes on in the background counts, too.
+    fn count(&self, case: &Case) -> io::Result<Counts> {
         self.sh(case.before)?;
         let list = self.lab.path().join("calls");
         let traced = format!(
@@ -212,9 +219,19 @@ impl Field {
     }
 }
 
-/// Counts processes and programs in what strace wrote.
-fn counted(text: &str) -> (usize, usize) {
-    let (mut processes, mut programs) = (1, 0);
+#[derive(Debug, PartialEq, Eq)]
+struct Counts {
+    /// The command itself included.
+    processes: usize,
+    /// How many of them become another program.
+    programs: usize,
+    /// How many of these look or work in a worktree for weald.
+    visits: usize,
+}
+
+/// Counts in what strace wrote.
+fn counted(text: &str) -> Counts {
+    let (mut processes, mut programs, mut visits) = (1, 0, 0);
     // Whether the call that a process has begun makes a thread: the line with its end does not say so.
     let mut begun: BTreeMap<&str, bool> = BTreeMap::new();
     for line in text.lines() {
@@ -224,6 +241,7 @@ fn counted(text: &str) -> (usize, usize) {
         let call = call.trim_start();
         if call.starts_with("execve(") || call.starts_with("<... execve") {
             programs += usize::from(call.ends_with("= 0"));
+            visits += usize::from(call.starts_with(VISIT));
             continue;
         }
         let is_thread = match call.starts_with("<...") {
@@ -239,7 +257,11 @@ fn counted(text: &str) -> (usize, usize) {
         let is_new = number.parse::<u32>().is_ok_and(|number| number > 0);
         processes += usize::from(is_new && !is_thread);
     }
-    (processes, programs)
+    Counts {
+        processes,
+        programs,
+        visits,
+    }
 }
 
 #[cfg(test)]
@@ -258,7 +280,14 @@ mod tests {
 12 execve(\"/bin/git\", [], 0x7f <unfinished ...>
 12 <... execve resumed>) = 0
 12 vfork() = 14
+12 execve(\"/proc/self/exe\", [\"/proc/self/exe\", \"__weald-inside\"], 0x7f <unfinished ...>
+12 <... execve resumed>) = 0
 ";
-        assert_eq!(counted(text), (3, 2));
+        let expected = Counts {
+            processes: 3,
+            programs: 3,
+            visits: 1,
+        };
+        assert_eq!(counted(text), expected);
     }
 }
