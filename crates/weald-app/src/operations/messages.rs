@@ -225,7 +225,7 @@ impl Operation for ReadInbox {
             all: self.all,
             limit: self.limit,
         };
-        let _stage = call.stage("waiting for a message");
+        let _stage = self.wait.map(|_| call.stage("waiting for a message"));
         let look = || engine.inbox(&owner, query);
         let messages =
             engine.look_until(self.patience(), call.cancel, look, |it| !it.is_empty())?;

@@ -48,9 +48,11 @@ pub fn launch(
     if before.as_ref().is_some_and(is_new) {
         call.begins("Creating isolated worktree...");
     }
+    let stage = call.stage("giving the agent its worktree");
     let begun = Agents::new(&trees)
         .place_agent(&agent, new)
         .map_err(Failure::from);
+    drop(stage);
     let begun = begun.and_then(|(agent, created)| {
         placed(&agent, &created);
         supervise(call, ground, &agent)?;

@@ -9,6 +9,7 @@
 use std::io;
 use std::pin::pin;
 use std::process::{ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use rmcp::RoleServer;
@@ -85,7 +86,7 @@ pub async fn run(
     input: Option<Vec<u8>>,
     limits: Limits,
     lasts: Lasts,
-    context: &RequestContext<RoleServer>,
+    mut progress: Progress<'_>,
     mut gone: watch::Receiver<bool>,
 ) -> Result<Ended, Cut> {
     let stdin = match input {
@@ -106,7 +107,7 @@ pub async fn run(
     let mut err = child.stderr.take().expect("piped");
     let mut stdout = Kept::new(limits.head, limits.tail);
     let mut stderr = Kept::new(16 << 10, 16 << 10);
-    let mut progress = Progress::of(context);
+    let context = progress.context;
     let mut tick = ticks();
     let (mut out_open, mut err_open) = (true, true);
     let mut asked: Option<Instant> = None;
@@ -233,11 +234,12 @@ pub struct Progress<'a> {
     since: Instant,
     told_at: Instant,
     told: u64,
-    count: u32,
+    /// How many notifications the request has got: a tool may do several operations.
+    count: &'a AtomicU32,
 }
 
 impl<'a> Progress<'a> {
-    pub fn of(context: &'a RequestContext<RoleServer>) -> Self {
+    pub fn of(context: &'a RequestContext<RoleServer>, count: &'a AtomicU32) -> Self {
         let now = Instant::now();
         Self {
             token: context.meta.get_progress_token(),
@@ -245,7 +247,7 @@ impl<'a> Progress<'a> {
             since: now,
             told_at: now,
             told: 0,
-            count: 0,
+            count,
         }
     }
 
@@ -267,9 +269,9 @@ impl<'a> Progress<'a> {
         };
         self.told = total;
         self.told_at = Instant::now();
-        self.count += 1;
-        let param = ProgressNotificationParam::new(token.clone(), f64::from(self.count))
-            .with_message(message);
+        let count = self.count.fetch_add(1, Ordering::Relaxed) + 1;
+        let param =
+            ProgressNotificationParam::new(token.clone(), f64::from(count)).with_message(message);
         // Nobody has to listen; whoever does not read is told nothing more.
         let telling = self.context.peer.notify_progress(param);
         if timeout(TICK, telling).await.is_err() {

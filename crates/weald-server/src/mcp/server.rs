@@ -122,6 +122,7 @@ impl Server {
         let call = Call {
             weald: &self.weald,
             context,
+            told: Arc::default(),
             gone: self.gone.clone(),
             lasts: Lasts::Shortly,
         };

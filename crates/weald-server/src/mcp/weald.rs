@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::pin::pin;
 use std::process::Stdio;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use rmcp::RoleServer;
@@ -185,6 +186,8 @@ pub struct Call<'a> {
     pub weald: &'a Weald,
     /// The request, for progress and cancellation.
     pub context: &'a RequestContext<RoleServer>,
+    /// How many progress notifications the request has got.
+    pub told: Arc<AtomicU32>,
     /// Becomes true when the client has left.
     pub gone: watch::Receiver<bool>,
     /// Whether it is interrupted when nobody waits for it.
@@ -243,7 +246,7 @@ impl<'a> Call<'a> {
             .weald
             .do_here(host, caller, request, heard.clone(), cancel.clone());
         let (mut work, mut gone) = (pin!(work), self.gone.clone());
-        let (mut progress, mut tick) = (Progress::of(self.context), ticks());
+        let (mut progress, mut tick) = (Progress::of(self.context, &self.told), ticks());
         let mut is_awaited = true;
         let done = loop {
             let may_cancel = is_awaited && self.lasts == Lasts::Long;
@@ -300,7 +303,8 @@ impl<'a> Call<'a> {
         }
         command.args(words);
         let gone = self.gone.clone();
-        let ended = child::run(&mut command, input, limits, self.lasts, self.context, gone).await;
+        let progress = Progress::of(self.context, &self.told);
+        let ended = child::run(&mut command, input, limits, self.lasts, progress, gone).await;
         ended.map_err(|cut| match cut {
             Cut::Cancelled => taken_back(),
             Cut::Failed(error) if error.raw_os_error() == Some(E2BIG) => too_long(ARGUMENTS),

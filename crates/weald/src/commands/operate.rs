@@ -49,10 +49,6 @@ impl Progress for Narrator<'_> {
         self.0.warn(text);
     }
 
-    fn begins(&self, text: &str) {
-        self.0.begins(text);
-    }
-
     fn stage(&self, what: &'static str) -> Arc<dyn Stage> {
         self.note(what);
         Arc::new(Narrated::default())
