@@ -16,7 +16,10 @@ pub fn steps_amiss(root: &Path) -> io::Result<Vec<String>> {
             passed.extend(labels(&fs::read_to_string(&file)?));
         }
     }
-    let listed: BTreeSet<_> = weald_app::STEPS.iter().map(ToString::to_string).collect();
+    let listed: BTreeSet<_> = weald_testkit::STEPS
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     let unlisted = passed.difference(&listed);
     let unlisted = unlisted.map(|label| format!("step {label} is not in the list of steps"));
     let unknown = listed.difference(&passed);

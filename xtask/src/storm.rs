@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use weald_app::STEPS;
+use weald_testkit::STEPS;
 use weald_testkit::storm::{RandomKills, Tally, World, kill_at, kinds_of};
 
 use crate::bench::say;

@@ -62,7 +62,6 @@ pub use weald_control::messages::{InboxQuery, MessageError, ReplyOutcome};
 pub use weald_control::place::{Place, PlaceError};
 pub use weald_control::sessions::{Contest, SessionError, SessionView};
 pub use weald_control::standing::{CopyOf, Standing};
-pub use weald_control::steps::STEPS;
 pub use weald_control::task_import::{BadLines, Imported};
 pub use weald_control::tasks::{Claimed, Finished, NewTask, TaskDetail, TaskError};
 pub use weald_integrations::{

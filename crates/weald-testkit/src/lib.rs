@@ -10,6 +10,7 @@ mod mcp_sdks;
 mod real_agents;
 mod replay;
 mod scripted_model;
+mod steps;
 pub mod storm;
 
 /// A Python program that tries facilities of the system: a line for each, its name, a tab, and `works` or why not.
@@ -22,3 +23,4 @@ pub use mcp_sdks::McpSdk;
 pub use real_agents::RealAgents;
 pub use replay::assert_log_explains_state;
 pub use scripted_model::{Gate, Request, Scenario, ScriptedModel, Turn};
+pub use steps::STEPS;

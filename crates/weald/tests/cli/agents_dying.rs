@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
-use weald_app::{STEPS as STEPS_OF_ALL, SystemClock, SystemProcesses};
+use weald_app::{SystemClock, SystemProcesses};
 use weald_core::agent::{Agent, AgentId, AgentStatus, Outcome};
 use weald_core::session::ProcessTable;
 use weald_core::store::{AgentFilter, Store};
 use weald_store::SqliteStore;
+use weald_testkit::STEPS as STEPS_OF_ALL;
 use weald_testkit::{Answer, TestEnv, assert_log_explains_state};
 
 use crate::trees_remove::repository;

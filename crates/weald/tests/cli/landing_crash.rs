@@ -5,7 +5,7 @@ use std::fs;
 use std::process::Stdio;
 
 use serde_json::Value;
-use weald_app::STEPS;
+use weald_testkit::STEPS;
 use weald_testkit::{TestEnv, full_scale};
 
 use crate::landing::rev;

@@ -1,6 +1,6 @@
 //! The crash storm in small: every labelled step once, and a few random kills. `xtask storm` is the large one.
 
-use weald_app::STEPS;
+use weald_testkit::STEPS;
 use weald_testkit::full_scale;
 use weald_testkit::storm::{RandomKills, World, kill_at, kinds_of};
 
