@@ -75,7 +75,7 @@ impl Watch<'_, '_> {
         }
         self.quiet.told = (found != Silence::Broken).then_some(now);
         match found {
-            Silence::Tell => self.tell(idle),
+            Silence::Remind => self.tell(idle),
             Silence::Stalled => return self.stall(idle),
             Silence::Broken => self.decide(AgentInput::Active),
         }
@@ -122,7 +122,7 @@ impl Watch<'_, '_> {
     }
 
     fn tell(&mut self, idle: SignedDuration) {
-        self.decide(AgentInput::Told);
+        self.decide(AgentInput::Reminded);
         let id = self.agent.id;
         self.write_to_owner(format!(
             "{id} (task {}) has shown no activity for {}. To check: weald agent pulse {id}; to send it a message: weald agent steer {id} \"…\"",

@@ -68,7 +68,9 @@ pub use weald_integrations::{
     ChangedConfig, Client, Direction, EditError, FileOutcome, GitLink, Homes, InstallError,
     Installation, Kept, KeptBecause,
 };
-pub use weald_integrations::{Source, SourceError, TellingError, follow_for_tracker, has_untold};
+pub use weald_integrations::{
+    Source, SourceError, UpdateError, follow_for_tracker, has_failed_updates,
+};
 pub use weald_landing::{
     ApprovedCommit, ApprovedFile, Clash, CommitScope, Hunk, LandError, LandRequest, Landings,
     LeftConflict, Observed, OnConflict, PathConflict, QueueEnd, QueueView, Radar, Review, Told,

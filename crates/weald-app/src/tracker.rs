@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::{BadLines, Source, SystemClock, has_untold};
+use crate::{BadLines, Source, SystemClock, has_failed_updates};
 use weald_core::Timestamp;
 use weald_core::id::TaskId;
 use weald_core::import::{Incoming, Parsed, parse_beads, parse_gh, parse_jsonl};
@@ -50,7 +50,7 @@ pub fn start_telling(call: &Call<'_>, ground: &Ground) {
         return;
     };
     let tracker = source.tracker.as_str();
-    match source.wants_telling(&ground.engine, ground.place.private()) {
+    match source.wants_update(&ground.engine, ground.place.private()) {
         Ok(false) => {}
         Ok(true) => {
             let words = [call.settings(), vec!["tell-tracker".to_owned()]].concat();
@@ -73,19 +73,20 @@ pub fn tell(call: &Call<'_>) -> Result<(), Failure> {
     let Some(source) = configured(call, &ground) else {
         return Ok(());
     };
-    Ok(source.tell(&ground.engine, ground.place.private())?)
+    Ok(source.update(&ground.engine, ground.place.private())?)
 }
 
 /// At the end of a command, which has answered already: starts the telling of what it changed, and shows a person what
 /// could not be told before.
 pub fn at_end(call: &Call<'_>) {
     let shown = call.news.shown();
-    let has_untold = shown.is_some_and(|(tracker, private)| has_untold(private, tracker));
-    if !has_untold && !call.news.has_changes() {
+    let has_failed_updates =
+        shown.is_some_and(|(tracker, private)| has_failed_updates(private, tracker));
+    if !has_failed_updates && !call.news.has_changes() {
         return;
     }
     let Ok(ground) = call.ground() else { return };
-    if has_untold {
+    if has_failed_updates {
         show_untold(call, &ground);
     }
     if call.news.has_changes() {
@@ -101,7 +102,7 @@ fn show_untold(call: &Call<'_>, ground: &Ground) {
     let Some(source) = configured(call, ground) else {
         return;
     };
-    let untold = source.untold(&ground.engine, ground.place.private());
+    let untold = source.failed_updates(&ground.engine, ground.place.private());
     for told in untold.unwrap_or_default() {
         call.warn(&told);
     }

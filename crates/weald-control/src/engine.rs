@@ -112,7 +112,7 @@ impl Engine {
         self.store.as_ref()
     }
 
-    /// What went wrong beside the work and should be told.
+    /// What went wrong next to the work and should be shown.
     pub fn take_notices(&self) -> Vec<String> {
         std::mem::take(&mut *self.notices.lock().expect("nobody panics with the notices"))
     }
@@ -141,7 +141,9 @@ impl Engine {
             .as_ref()
             .map(|views| views.catch_up(self.store()))
         {
-            Some(Ok(problems)) => problems.into_iter().for_each(|told| self.notice(told)),
+            Some(Ok(problems)) => problems
+                .into_iter()
+                .for_each(|problem| self.notice(problem)),
             Some(Err(error)) => self.notice(format!(
                 "the file views are behind (the next change tries again): {error}"
             )),

@@ -1,4 +1,4 @@
-//! What agents were told by hooks, so that nobody is told twice: a derived file. A broken one counts as empty.
+//! What hooks reported to agents, so that nothing is reported twice: a derived file. A broken one counts as empty.
 
 use crate::files;
 use crate::place::Place;
@@ -9,20 +9,20 @@ const KEPT: usize = 2_000;
 /// The largest file that is read.
 const LIMIT: u64 = 4 << 20;
 
-/// Whether this was not told before. It counts as told from now on.
-pub fn is_news(place: &Place, told: &str) -> bool {
+/// Whether this was not reported before. It counts as reported from now on.
+pub fn is_news(place: &Place, report: &str) -> bool {
     let file = place.private().join("told.json");
     let looked = files::edit_alone(&file, || {
         let text = files::read_small(&file, LIMIT).ok().flatten();
         let known = text.and_then(|text| serde_json::from_str(&text).ok());
         let mut known: Vec<String> = known.unwrap_or_default();
-        if known.iter().any(|one| one == told) {
+        if known.iter().any(|one| one == report) {
             return false;
         }
-        known.push(told.to_owned());
+        known.push(report.to_owned());
         let many = known.len().saturating_sub(KEPT);
         known.drain(..many);
-        // A file that can't be written tells somebody twice, nothing else.
+        // A file that can't be written reports twice, nothing else.
         let _ = files::replace(&file, &serde_json::to_string(&known).unwrap_or_default());
         true
     });

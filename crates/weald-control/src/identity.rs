@@ -18,7 +18,7 @@ const AGENT_VARIABLES: [(&str, &str); 6] = [
     ("OPENCODE_SESSION_ID", "opencode"),
 ];
 
-/// Variables that agents set for the commands they run, whoever started them.
+/// Variables that agents set for the commands they run, no matter who started them.
 const AGENT_MARKS: [&str; 14] = [
     "CLAUDECODE",
     "CLAUDE_CODE_ENTRYPOINT",
@@ -33,7 +33,7 @@ const AGENT_MARKS: [&str; 14] = [
     "AI_AGENT",
     "WEALD_AGENT",
     "WEALD_TOKEN",
-    // Of a tool of `weald mcp`: whoever calls one is an agent.
+    // Of a tool of `weald mcp`: its caller is an agent.
     "WEALD_MCP",
 ];
 

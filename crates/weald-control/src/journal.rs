@@ -1,6 +1,6 @@
 //! The journal: a JSONL copy of the log, for `tail -f` and for shipping.
 //!
-//! Derived: whoever commits brings it up to date afterwards, from the place its last line names, so a crash between
+//! Derived: the process that commits brings it up to date afterwards, from the place its last line names, so a crash between
 //! the two is made good by the next one. It only grows. A torn line (a crash while writing) is closed with a newline and
 //! its event written again behind it.
 
@@ -180,11 +180,11 @@ impl Journal {
             }
         };
         fs::rename(&self.path, &free).map_err(StoreError::file(&free))?;
-        let told = format!(
+        let why = format!(
             "it belongs to another database, so it is kept as {}",
             free.display()
         );
-        Err(StoreError::Backend(told))
+        Err(StoreError::Backend(why))
     }
 }
 

@@ -5,7 +5,7 @@
 //! memory; a failure of a derived file (journal, file views) never turns a committed change into an error.
 //!
 //! [`engine::Engine`] has one file a subject (`tasks`, `task_import`, `sessions`, `messages`, `events`, `board`, `agents/`);
-//! [`place`] finds where the state is, `standing` tells a repository from a copy of it, `marker` finds main from inside a
+//! [`place`] finds where the state is, `standing` distinguishes a repository from a copy of it, `marker` finds main from inside a
 //! worktree; `configuration` reads the layers, `confinement` makes a sandbox's policy of them; `journal` is the log as lines,
 //! `views` are the files of other systems, `machine` is the clock and the process table.
 

@@ -170,7 +170,7 @@ impl Places {
             place.as_os_str().as_bytes().starts_with(bytes) && place.starts_with(directory)
         };
         let mut here = self.0.iter().filter(|(_, place)| is_in(place));
-        // Asked last: of one that ended since, nothing tells any more that it was a look.
+        // Asked last: of one that ended since, nothing shows any more that it was a look.
         here.find(|(pid, _)| !is_look(*pid) && place_of(*pid).is_some_and(|place| is_in(&place)))
             .map(|(pid, _)| *pid)
     }
@@ -201,7 +201,7 @@ pub fn stopped_for(pid: u32) -> Option<Duration> {
     let found = stat(pid).ok().filter(|stat| stat.is_stopped)?;
     let uptime = read_line("/proc/uptime")?;
     let seconds: f64 = uptime.split(' ').next()?.parse().ok()?;
-    // The kernel tells times of processes in hundredths.
+    // The kernel counts times of processes in hundredths.
     let age = (seconds as u64).saturating_sub(found.start_time / 100);
     Some(Duration::from_secs(age))
 }

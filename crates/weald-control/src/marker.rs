@@ -1,6 +1,6 @@
 //! Finding main from inside a tree.
 //!
-//! Not by git: inside a sealed tree git answers for the inner repository. A marker beside the trees, or an index in the
+//! Not by git: inside a sealed tree git answers for the inner repository. A marker next to the trees, or an index in the
 //! user's own state directory, names main; it is believed only if main's registration points back at this very directory
 //! (path, device, inode). The search goes from the top down: what an agent plants lies in its tree, and the tree itself
 //! is found first.
@@ -21,7 +21,7 @@ use weald_git::{Registration, Registrations, Repository, born, device};
 use crate::files::{self, same_directory};
 use crate::place::PlaceError;
 
-/// The file beside trees.
+/// The file next to trees.
 pub const MARKER: &str = ".weald";
 
 const LIMIT: u64 = 16 * 1024;
@@ -96,7 +96,7 @@ pub fn find(start: &Path, state: Option<&Path>) -> Result<Found, PlaceError> {
                     tree: directory.to_owned(),
                 });
             }
-            // Something else beside the trees: the trash, a plain folder.
+            // Something else next to the trees: the trash, a plain folder.
             Confirmed::Unregistered if !has_git(directory) => {}
             Confirmed::Unregistered => {
                 return Err(lost(
@@ -210,7 +210,7 @@ fn indexed(state: &Path, tree: &Path) -> Option<PathBuf> {
     main.filter(|_| path.as_deref() == Some(tree))
 }
 
-/// Whether a tree is said to be of the repository at `common_dir`, by the marker beside it or by the user's index.
+/// Whether a tree is said to be of the repository at `common_dir`, by the marker next to it or by the user's index.
 pub fn is_named_for(tree: &Path, state: Option<&Path>, common_dir: &Path) -> bool {
     let named = names(tree, state);
     let mut named = named.into_iter().flatten();
@@ -219,13 +219,13 @@ pub fn is_named_for(tree: &Path, state: Option<&Path>, common_dir: &Path) -> boo
 
 /// Another repository than the one at `common_dir` that a tree belongs to: its registration points at this very directory.
 pub fn other_owner(tree: &Path, state: Option<&Path>, common_dir: &Path) -> Option<PathBuf> {
-    let beside = tree.parent().and_then(marker_of);
-    // Nearly always, and enough: whoever writes the marker owns the folder.
-    if beside.as_deref() == Some(common_dir) {
+    let marked = tree.parent().and_then(marker_of);
+    // Nearly always, and enough: the user who writes the marker owns the folder.
+    if marked.as_deref() == Some(common_dir) {
         return None;
     }
     let indexed = state.and_then(|state| indexed(state, tree));
-    let others = beside.into_iter().chain(indexed);
+    let others = marked.into_iter().chain(indexed);
     let mut others = others.filter(|other| !same_directory(other, common_dir));
     others.find(|other| matches!(confirmed(other, tree), Confirmed::Yes))
 }

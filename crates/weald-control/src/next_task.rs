@@ -1,4 +1,4 @@
-//! Which task comes next for whoever names none: a ready one, an abandoned one, or one that nothing but its binding started.
+//! Which task comes next if none is named: a ready one, an abandoned one, or one that nothing but its binding started.
 //!
 //! An abandoned task is taken only when none is ready: a takeover is riskier than fresh work.
 

@@ -119,9 +119,9 @@ impl Place {
     }
 
     /// Whether the registry is shut to this process, as it is inside a sandbox. `database` is its name in the private
-    /// directory; for whoever has not opened it yet.
+    /// directory; for a process that has not opened it yet.
     pub fn is_shut(&self, database: &str) -> bool {
-        // A sandbox without masks lets it be read, so only opening it for writing tells.
+        // A sandbox without masks lets it be read, so only opening it for writing shows it.
         let opened = open_own(OpenOptions::new().write(true), &self.private.join(database));
         opened.is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
     }

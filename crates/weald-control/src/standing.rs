@@ -42,13 +42,13 @@ pub enum Standing {
 pub struct CopyOf {
     /// The common directory of the original.
     pub original: Option<PathBuf>,
-    /// Why that can't be told for sure; `None` if it can.
+    /// Why that is not known for sure; `None` if it can.
     pub doubt: Option<String>,
 }
 
 /// The id of a repository, and the path it was last used at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Entry {
+struct RepositoryEntry {
     id: String,
     path: PathBuf,
 }
@@ -120,7 +120,7 @@ impl Place {
 
     /// Gives a copy an id of its own. It is no copy from here on.
     pub fn become_original(&self, state: Option<&Path>) -> io::Result<()> {
-        let own = Entry {
+        let own = RepositoryEntry {
             id: new_id()?,
             path: self.repository().common_dir().to_owned(),
         };
@@ -143,7 +143,7 @@ impl Place {
             if let Some(copy) = self.copied_before_ids() {
                 return Ok(Standing::Copy(copy));
             }
-            let own = Entry {
+            let own = RepositoryEntry {
                 id: new_id()?,
                 path: here.to_owned(),
             };
@@ -155,7 +155,7 @@ impl Place {
         if let Some(copy) = self.copy_among(&own, registered.as_deref()) {
             return Ok(Standing::Copy(copy));
         }
-        let moved = Entry {
+        let moved = RepositoryEntry {
             path: here.to_owned(),
             ..own.clone()
         };
@@ -168,8 +168,8 @@ impl Place {
         Ok(Standing::Original)
     }
 
-    /// What it is by its own file alone. Whether it was moved or copied can't be told without the register.
-    fn unregistered(&self, own: Option<&Entry>, why: &str) -> Standing {
+    /// What it is by its own file alone. Whether it was moved or copied is unknown without the register.
+    fn unregistered(&self, own: Option<&RepositoryEntry>, why: &str) -> Standing {
         let here = self.repository().common_dir();
         let Some(own) = own else {
             return match self.copied_before_ids() {
@@ -178,7 +178,7 @@ impl Place {
                     // One that nothing can be written to stays without an id.
                     let _ = new_id().and_then(|id| {
                         let path = here.to_owned();
-                        self.write_entry(&Entry { id, path })
+                        self.write_entry(&RepositoryEntry { id, path })
                     });
                     Standing::Original
                 }
@@ -197,7 +197,7 @@ impl Place {
         }
     }
 
-    fn copy_among(&self, own: &Entry, registered: Option<&Path>) -> Option<CopyOf> {
+    fn copy_among(&self, own: &RepositoryEntry, registered: Option<&Path>) -> Option<CopyOf> {
         let here = self.repository().common_dir();
         let paths = [Some(own.path.as_path()), registered].into_iter().flatten();
         let has_id = |private: PathBuf| {
@@ -237,11 +237,11 @@ impl Place {
         Some(self.own_entry().ok()??.id)
     }
 
-    fn own_entry(&self) -> io::Result<Option<Entry>> {
+    fn own_entry(&self) -> io::Result<Option<RepositoryEntry>> {
         entry_in(self.private())
     }
 
-    fn write_entry(&self, own: &Entry) -> io::Result<()> {
+    fn write_entry(&self, own: &RepositoryEntry) -> io::Result<()> {
         let mut text = format!("{}\n", own.id).into_bytes();
         text.extend_from_slice(own.path.as_os_str().as_bytes());
         text.push(b'\n');
@@ -295,13 +295,13 @@ pub fn is_gone(state: &Path, is_it: impl Fn(&str) -> bool) -> bool {
     })
 }
 
-fn write_registered(state: &Path, entry: &Entry) -> io::Result<()> {
+fn write_registered(state: &Path, entry: &RepositoryEntry) -> io::Result<()> {
     let mut text = entry.path.as_os_str().as_bytes().to_vec();
     text.push(b'\n');
     files::replace_private(&register(state).join(&entry.id), &text)
 }
 
-fn entry_in(private: &Path) -> io::Result<Option<Entry>> {
+fn entry_in(private: &Path) -> io::Result<Option<RepositoryEntry>> {
     let Some(mut text) = files::read_small_bytes(&private.join(ID_FILE), LIMIT)? else {
         return Ok(None);
     };
@@ -312,7 +312,7 @@ fn entry_in(private: &Path) -> io::Result<Option<Entry>> {
     let id = String::from_utf8_lossy(&text[..end]).into_owned();
     let is_id = id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
     match is_id && path.is_absolute() {
-        true => Ok(Some(Entry { id, path })),
+        true => Ok(Some(RepositoryEntry { id, path })),
         false => Err(no_entry()),
     }
 }

@@ -183,7 +183,7 @@ fn ids_of(
     Ok(ids)
 }
 
-/// What is told of one that came before.
+/// What is reported of one that came before.
 fn twice(task: &Incoming, id: &TaskId, first: usize) -> LineError {
     let is_entry = source_of(&task.task).is_some_and(|source| source != MARKDOWN);
     let message = match is_entry {

@@ -1,8 +1,8 @@
 //! File views: the files of other systems in the main checkout, kept behind the log like the journal.
 //!
-//! Derived: whoever commits writes what changed since the place that was last written (`views.json` in the private
+//! Derived: the process that commits writes what changed since the place that was last written (`views.json` in the private
 //! directory), under a lock, so a crash between the two is made good by the next change. The file of events is appended
-//! to while it is as it was left, else written anew from the log, so no line is lost or doubled. Nothing is read back.
+//! to while it is as it was left, else written again from the log, so no line is lost or doubled. Nothing is read back.
 //! What somebody else had put at a view's place before is left alone until `doctor` moves it aside; what came there later is
 //! moved aside by the next change.
 
@@ -77,7 +77,7 @@ impl Written {
     }
 }
 
-/// What has to be written anew.
+/// What has to be written again.
 #[derive(Default)]
 struct Touched {
     /// Tasks, and whether their file is new.
@@ -132,12 +132,12 @@ impl Views {
         })
     }
 
-    /// Writes what changed since the last time. Answers what should be told.
+    /// Writes what changed since the last time. Answers what should be shown.
     pub(crate) fn catch_up(&self, store: &dyn Store) -> Result<Vec<String>, StoreError> {
         self.alone(|written| self.write(store, written, Others::LeaveAlone))
     }
 
-    /// Writes everything anew; files of others at a view's place are moved aside.
+    /// Writes everything again; files of others at a view's place are moved aside.
     pub fn rebuild(&self, store: &dyn Store) -> Result<Vec<String>, StoreError> {
         self.alone(|_| self.write(store, None, Others::MoveAside))
     }

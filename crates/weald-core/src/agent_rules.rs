@@ -19,11 +19,11 @@ pub enum AgentInput {
         tree_id: TreeId,
         branch: String,
     },
-    /// Its supervisor is there, and takes over from whoever started it.
+    /// Its supervisor is there, and takes over from its starter.
     Supervised(ProcessIdentity),
     /// Its command was started.
     Began(ProcessIdentity),
-    /// Its stream told which conversation it is, or what it used.
+    /// Its stream reported which conversation it is, or what it used.
     Observed {
         /// The conversation, if it is new.
         conversation: Option<String>,
@@ -35,8 +35,8 @@ pub enum AgentInput {
     /// Its processes were stopped.
     Paused,
     Unpaused,
-    /// Its owner was told that it is silent.
-    Told,
+    /// Its owner was reminded that it is silent.
+    Reminded,
     /// It is silent for too long.
     Stalled {
         /// What is known of it, with what its tree holds.
@@ -153,7 +153,7 @@ fn apply(next: &mut Agent, input: AgentInput, now: Timestamp) -> Result<EventKin
             next.status = Running;
             EventKind::AGENT_RESUMED
         }
-        AgentInput::Told => {
+        AgentInput::Reminded => {
             next.told += 1;
             EventKind::AGENT_SILENT
         }
@@ -196,7 +196,7 @@ fn apply(next: &mut Agent, input: AgentInput, now: Timestamp) -> Result<EventKin
     })
 }
 
-/// Only the first one takes over from whoever started it.
+/// Only the first one takes over from its starter.
 fn supervised(next: &mut Agent, process: ProcessIdentity) -> Result<EventKind, AgentRefusal> {
     let known = next.supervisor.as_ref().filter(|known| **known != process);
     if let Some(known) = known.filter(|_| next.supervised) {
@@ -268,7 +268,7 @@ fn want(next: &mut Agent, wanted: Wanted) -> Result<EventKind, AgentRefusal> {
     Ok(EventKind::AGENT_WANTED)
 }
 
-/// When silence is told.
+/// When silence is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience {
     pub first: SignedDuration,
@@ -280,8 +280,8 @@ pub struct Patience {
 /// What silence calls for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Silence {
-    /// Its owner is told.
-    Tell,
+    /// Its owner is reminded.
+    Remind,
     /// It counts as stalled.
     Stalled,
     /// It did something again.
@@ -289,7 +289,7 @@ pub enum Silence {
 }
 
 /// What an agent's silence of `idle` calls for now, if anything. A paused one and one that waits for an answer are not
-/// silent; one that was told twice is told nothing more.
+/// silent; nobody is reminded of one more than twice.
 pub fn silence(agent: &Agent, idle: SignedDuration, patience: Patience) -> Option<Silence> {
     let is_watched = matches!(agent.status, AgentStatus::Running | AgentStatus::Stalled);
     if !is_watched {
@@ -308,7 +308,7 @@ pub fn silence(agent: &Agent, idle: SignedDuration, patience: Patience) -> Optio
     };
     match (idle >= due, agent.told) {
         (false, _) => None,
-        (true, 0 | 1) => Some(Silence::Tell),
+        (true, 0 | 1) => Some(Silence::Remind),
         (true, _) => Some(Silence::Stalled),
     }
 }
@@ -340,9 +340,9 @@ mod tests {
         };
         let cases = [
             (AgentStatus::Running, 0, 3, None),
-            (AgentStatus::Running, 0, 4, Some(Silence::Tell)),
+            (AgentStatus::Running, 0, 4, Some(Silence::Remind)),
             (AgentStatus::Running, 1, 7, None),
-            (AgentStatus::Running, 1, 8, Some(Silence::Tell)),
+            (AgentStatus::Running, 1, 8, Some(Silence::Remind)),
             (AgentStatus::Running, 2, 19, None),
             (AgentStatus::Running, 2, 20, Some(Silence::Stalled)),
             (AgentStatus::Stalled, 2, 60, None),

@@ -1,4 +1,4 @@
-//! How an agent stands for whoever looks: its record, its supervisor's process and its open questions together.
+//! How an agent stands for an observer: its record, its supervisor's process and its open questions together.
 //!
 //! The record alone is not enough: a supervisor that can't be looked up, or a question that nobody answered, is nowhere
 //! in it.

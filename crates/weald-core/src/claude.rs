@@ -1,4 +1,4 @@
-//! What Claude Code says to its hooks, what its settings say of worktrees, and what it is told.
+//! What Claude Code says to its hooks, what its settings say of worktrees, and what it gets to read.
 //!
 //! Pure: the engine reads the files, the binary reads stdin and prints. Fields that nobody needs are ignored; a field of
 //! another type than expected is an error, never a guess. What a tool gets is looked at only where weald knows the tool.

@@ -1,7 +1,7 @@
 //! What `weald clean` may take, and everything that speaks against it.
 //!
-//! A tree goes only for a reason: its work landed, or its task is over. Every blocker that holds is told, not only the
-//! first; whatever can't be told blocks. Nothing overrules one: no flag, and no setting of a repository.
+//! A tree goes only for a reason: its work landed, or its task is over. Every blocker that holds is listed, not only the
+//! first; whatever is unknown blocks. Nothing overrules one: no flag, and no setting of a repository.
 
 #[cfg(test)]
 mod tests;
@@ -36,11 +36,11 @@ pub enum Blocker {
     Referenced,
     /// It was used a moment ago.
     TooRecent,
-    /// It can't be told when it was used.
+    /// When it was used is unknown.
     AgeUnknown,
     /// It holds commits that the target lacks.
     BranchNotMerged,
-    /// It can't be told whether the target has its commits, or its branch is none that trees have here.
+    /// It is unknown whether the target has its commits, or its branch is none that trees have here.
     BranchSafetyUnknown,
     Locked,
     /// Something runs in it, or may, or its task is claimed.
@@ -54,7 +54,7 @@ pub enum Blocker {
 }
 
 impl Blocker {
-    /// Every one, in the order they are told.
+    /// Every one, in the order in which they are listed.
     pub const ALL: [Self; 18] = [
         Self::MissingPath,
         Self::NotGitWorktree,
@@ -168,7 +168,7 @@ pub enum Inside {
 /// How the commits in it stand to the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
-    /// It can't be told.
+    /// It is unknown.
     Unknown,
     /// The target lacks some.
     Lacking,

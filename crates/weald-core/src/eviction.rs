@@ -31,7 +31,7 @@ pub enum NotIdle {
     /// It was used a moment ago.
     #[error("it was used a moment ago (usage.min_age)")]
     TooRecent,
-    /// It can't be told when it was used.
+    /// When it was used is unknown.
     #[error("its last use is unknown (usage.min_age)")]
     AgeUnknown,
 }
@@ -77,7 +77,7 @@ pub struct Evictable {
 
 /// The folders to delete so that `wanted` bytes are free where `free` are: no more than needed, the largest of a tree
 /// first, so that few builds are lost. If that is not enough, also those that free nothing alone: they may share with each
-/// other, and nobody can tell before they are gone.
+/// other, and nobody knows before they are gone.
 pub fn choose(mut trees: Vec<Evictable>, free: u64, wanted: u64) -> Vec<Evictable> {
     trees.sort_by(|a, b| (a.last_used_at, &a.tree).cmp(&(b.last_used_at, &b.tree)));
     let mut short = wanted.saturating_sub(free);

@@ -130,7 +130,7 @@ pub fn without_task(template: &str) -> String {
 }
 
 /// Whether a template gives each worktree of a task a different name.
-pub fn tells_apart(template: &str) -> bool {
+pub fn distinguishes(template: &str) -> bool {
     ["{name}", "{slug}", "{id}", "{hash8}"]
         .iter()
         .any(|placeholder| template.contains(placeholder))

@@ -32,7 +32,7 @@ pub struct Stuck<'a> {
     pub landing: Option<&'a Landing>,
 }
 
-/// Everything that needs a person, the most pressing first; nothing is told twice.
+/// Everything that needs a person, the most pressing first; nothing is listed twice.
 pub fn needs(questions: &[Message], alerts: &[Alert], stuck: &[Stuck<'_>]) -> Vec<Need> {
     let of_questions = questions.iter().map(|question| Need {
         kind: "question",

@@ -7,7 +7,7 @@ use crate::tree::{Tree, TreeLock};
 pub enum Contents {
     /// There is no directory any more.
     Gone,
-    /// It can't be told, and why.
+    /// It is unknown, and why.
     Unknown(String),
     /// It was looked at.
     Known {
@@ -55,7 +55,7 @@ pub enum Objection {
     Locked(TreeLock),
     /// Others refer to it.
     Referenced(Vec<String>),
-    /// It can't be told what it holds.
+    /// What it holds is unknown.
     Unknown(String),
     Dirty {
         staged: u64,

@@ -1,7 +1,7 @@
 //! Phases: parts of a task that run one after the other in one tree, each with a verdict.
 //!
 //! Where a task stands is nowhere written down but in its agents: [`course`] reads their verdicts from the first to the
-//! last, so whoever goes on after a kill begins behind the last phase that was completed.
+//! last, so an agent that continues after a kill begins behind the last phase that was completed.
 
 use crate::agent::{Agent, AgentId, Goal};
 use crate::verdict::Verdict;
@@ -34,7 +34,7 @@ pub struct Blocked {
 }
 
 /// How far a task is, by its agents from the first to the last. A failure goes back to the building phase, if that is
-/// before; one failure too many blocks, and whoever goes on all the same starts counting anew.
+/// before; one failure too many blocks, and continuing all the same starts counting again.
 pub fn course(list: &[String], agents: &[Agent]) -> Course {
     let mut at = 0;
     let mut failures = vec![0; list.len()];
@@ -105,7 +105,7 @@ pub fn entry<'a>(list: &'a [String], phase: &str) -> Option<&'a str> {
     found.next().map(|(_, value)| value.trim())
 }
 
-/// What an agent is told of its phase: its part, what has to be fixed, and how to say what came out.
+/// What an agent's prompt says of its phase: its part, what has to be fixed, and how to say what came out.
 pub fn part(phase: &str, own: Option<&str>, must_fix: &[String], verdict_file: &str) -> String {
     let about = own.unwrap_or(match phase {
         "plan" => {

@@ -53,7 +53,7 @@ impl PortRange {
         }
     }
 
-    /// Every block once, in an order that `seed` chooses: whoever comes next rarely meets those before.
+    /// Every block once, in an order that `seed` chooses: two seeds rarely meet.
     pub fn search(self, seed: u64) -> impl Iterator<Item = PortBlock> {
         let blocks = u64::from(self.blocks());
         let start = self.cells().0;

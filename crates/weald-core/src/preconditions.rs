@@ -1,4 +1,4 @@
-//! What a task's tree needs before it lands: the word of whoever worked in it.
+//! What a task's tree needs before it lands: the report of the agent that worked in it.
 
 use crate::agent::{Agent, Verification};
 use crate::choice::choice;
@@ -38,7 +38,7 @@ pub enum Missing {
 }
 
 /// What speaks against landing a tree of a task, by the agents that worked on it, from the first to the last, and by what
-/// is said with the landing: whoever lands with a report says that it is done.
+/// is said with the landing: landing with a report says that it is done.
 pub fn missing(
     requirement: Requirement,
     task: &Task,
@@ -65,10 +65,10 @@ pub fn missing(
         let spoken = newest.filter(|(_, report)| report.success);
         let spoken = spoken.map(|(_, report)| report.report.as_str());
         let written = task.report.as_deref();
-        let written = written.filter(|_| !task.status.tells_why());
-        let is_told = [spoken, written, said].into_iter().any(is_word);
+        let written = written.filter(|_| !task.status.has_reason());
+        let is_reported = [spoken, written, said].into_iter().any(is_word);
         missing.extend((!is_done).then_some(Missing::Done));
-        missing.extend((!is_told).then_some(Missing::Report));
+        missing.extend((!is_reported).then_some(Missing::Report));
     }
     if let Some((agent, report)) = newest
         && report.verification == Verification::Failed

@@ -1,4 +1,4 @@
-//! What an agent is told: its task, what has to hold, what came before, where it works, and the rules.
+//! An agent's prompt: its task, what has to hold, what came before, where it works, and the rules.
 
 use crate::config::{Gate, Leftovers};
 use crate::landing::Strategy;

@@ -1,4 +1,4 @@
-//! Which of many states may clash, told from the paths that each of them changed: only those have to be merged to know.
+//! Which of many states may clash, by the paths that each of them changed: only those have to be merged to know.
 //!
 //! Nothing is lost by it. A merge can only conflict where both sides touched the same path (a rename touches both names),
 //! where one has a file and the other a folder, or where one put something into a folder that the other moved away. Whoever

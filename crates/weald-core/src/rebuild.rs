@@ -214,7 +214,7 @@ struct Known {
     holders: BTreeMap<TreeName, (Seq, Tree)>,
 }
 
-/// Fills the gaps. An image that speaks of a record which was lost is told so; a name that two trees have at once was
+/// Fills the gaps. An image that speaks of a record which was lost is changed to fit; a name that two trees have at once was
 /// given back by the older one in between.
 fn filled(way: Copy) -> (Vec<Event>, u64) {
     let mut events: Vec<Event> = Vec::new();

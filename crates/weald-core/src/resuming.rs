@@ -40,7 +40,7 @@ pub fn diagnose(task: &Task, newest: Option<&Agent>, now: Timestamp) -> Diagnosi
     if let Some(agent) = newest
         && !agent.status.is_over()
     {
-        // One that let its claim run out does not answer any more; whoever goes on ends it first.
+        // One that let its claim run out does not answer any more; the agent that continues ends it first.
         let lease = task.lease.as_ref().filter(|lease| lease.is_expired(now));
         return match lease.is_some_and(|lease| lease.token == agent.token) {
             true => Diagnosis::Crash,
@@ -68,7 +68,7 @@ pub fn diagnose(task: &Task, newest: Option<&Agent>, now: Timestamp) -> Diagnosi
     }
 }
 
-/// Whether a tree itself was not ready to land: that is the agent's to mend.
+/// Whether a tree itself was not ready to land: that is the agent's to fix.
 fn is_of_the_tree(reason: &Reason) -> bool {
     matches!(
         reason.code,

@@ -58,12 +58,12 @@ words! {
         Alive = "alive",
         /// No, and there is proof.
         Dead = "dead",
-        /// Can't tell; treated as alive.
+        /// Unknown; treated as alive.
         Unknown = "unknown",
     }
 }
 
-/// What a session left for whoever comes next.
+/// What a session left for the next one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
     /// What was done, what is next.

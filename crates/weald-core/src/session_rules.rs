@@ -112,8 +112,8 @@ pub fn noted(session: &Session, text: String, now: Timestamp) -> (Session, Chang
 
 /// Says that nobody has heard of a session, once a silence.
 pub fn silent(session: &Session, now: Timestamp) -> Option<(Session, Change)> {
-    let is_told = session.silent_at.is_some_and(|at| at > session.last_seen);
-    if is_told || session.ended_at.is_some() {
+    let is_known = session.silent_at.is_some_and(|at| at > session.last_seen);
+    if is_known || session.ended_at.is_some() {
         return None;
     }
     let next = Session {

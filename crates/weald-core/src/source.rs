@@ -1,6 +1,6 @@
-//! The tracker that tasks come from: what is asked of it, and what it is told.
+//! The tracker that tasks come from: what is asked of it, and what is reported to it.
 //!
-//! Pure: which commands there are, and which follow from the log. What is told holds ids and words of weald's alone,
+//! Pure: which commands there are, and which follow from the log. What is reported holds ids and words of weald's alone,
 //! never what an agent wrote: a tracker may be public.
 
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ choice! {
 }
 
 words! {
-    /// What is asked of a tracker, or told to it.
+    /// What is asked of a tracker, or reported to it.
     pub enum Order {
         Fetch = "fetch",
         /// Somebody works on it.
@@ -48,7 +48,7 @@ impl Order {
         format!("source.{}", self.as_str())
     }
 
-    /// What a change of a task has to be told as. A cancelled task is given back: somebody else may do it.
+    /// What a change of a task has to be reported as. A cancelled task is given back: somebody else may do it.
     fn of(kind: &EventKind) -> Option<Self> {
         [
             (EventKind::TASK_CLAIMED, Self::Claim),
@@ -139,9 +139,9 @@ pub fn expanded(word: &str, id: &TaskId, message: &str) -> String {
     out + rest
 }
 
-/// Something that a tracker has to be told.
+/// Something that has to be reported to a tracker.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Telling {
+pub struct TrackerUpdate {
     pub task: TaskId,
     pub order: Order,
     pub message: String,
@@ -151,14 +151,14 @@ pub struct Telling {
 
 /// What follows from the log: of each task of the tracker the last that happened to it.
 #[derive(Debug, Default)]
-pub struct Tellings {
+pub struct TrackerUpdates {
     last: BTreeMap<TaskId, (Order, Seq)>,
     landed: BTreeMap<TaskId, String>,
     /// Tasks whose work landed, or whose tree is gone: nothing of theirs is missing on the target any more.
     settled: BTreeMap<TaskId, Seq>,
 }
 
-impl Tellings {
+impl TrackerUpdates {
     /// Takes the next event.
     pub fn take(&mut self, event: &Event, tracker: Tracker) {
         if event.kind == EventKind::LANDING_LANDED
@@ -166,8 +166,8 @@ impl Tellings {
             && let (Some(task), Some(commit)) = (&landing.task, &landing.new_tip)
         {
             let commit: String = commit.chars().take(10).collect();
-            let told = format!("landed on {} as {commit}", landing.target);
-            self.landed.insert(task.clone(), told);
+            let text = format!("landed on {} as {commit}", landing.target);
+            self.landed.insert(task.clone(), text);
         }
         if let Some(task) = settles(event) {
             self.settled.insert(task.clone(), event.seq);
@@ -227,7 +227,7 @@ impl Tellings {
     }
 
     /// All of them, oldest first.
-    pub fn finish(self) -> Vec<Telling> {
+    pub fn finish(self) -> Vec<TrackerUpdate> {
         let words = |task: &TaskId, order| match order {
             Order::Close => match self.landed.get(task) {
                 Some(landed) => format!("weald: {landed}"),
@@ -236,18 +236,18 @@ impl Tellings {
             Order::Fail => "weald: an attempt failed".to_owned(),
             order => format!("weald: {}", order.as_str()),
         };
-        let mut tellings: Vec<_> = self
+        let mut updates: Vec<_> = self
             .last
             .iter()
-            .map(|(task, (order, seq))| Telling {
+            .map(|(task, (order, seq))| TrackerUpdate {
                 task: task.clone(),
                 order: *order,
                 message: words(task, *order),
                 seq: *seq,
             })
             .collect();
-        tellings.sort_by_key(|telling| telling.seq);
-        tellings
+        updates.sort_by_key(|update| update.seq);
+        updates
     }
 }
 
@@ -265,12 +265,12 @@ fn settles(event: &Event) -> Option<&TaskId> {
     tree.task.as_ref().or(trash).filter(|_| is_gone)
 }
 
-/// Whether a tracker has yet to be told that a task is done: it was completed, and nothing was said of that since.
+/// Whether it has not been reported to a tracker yet that a task is done: it was completed, and nothing was reported since.
 pub fn is_owed(story: &[Event]) -> bool {
     let last = story.iter().rev().find(|event| {
         let is_close = event.note.as_deref() == Some(Order::Close.as_str());
-        let is_told = [EventKind::SOURCE_TOLD, EventKind::SOURCE_FAILED].contains(&event.kind);
-        event.kind == EventKind::TASK_COMPLETED || is_told && is_close
+        let is_answered = [EventKind::SOURCE_TOLD, EventKind::SOURCE_FAILED].contains(&event.kind);
+        event.kind == EventKind::TASK_COMPLETED || is_answered && is_close
     });
     last.is_some_and(|event| event.kind == EventKind::TASK_COMPLETED)
 }
@@ -298,17 +298,17 @@ mod tests {
             event(5, EventKind::TASK_COMPLETED, "bd-1", "beads"),
             event(6, EventKind::TASK_EDITED, "bd-1", "beads"),
         ];
-        let mut tellings = Tellings::default();
+        let mut updates = TrackerUpdates::default();
         events
             .iter()
-            .for_each(|event| tellings.take(event, Tracker::Beads));
-        let told: Vec<_> = tellings
+            .for_each(|event| updates.take(event, Tracker::Beads));
+        let text: Vec<_> = updates
             .finish()
             .into_iter()
-            .map(|telling| (telling.task.to_string(), telling.order, telling.seq.0))
+            .map(|update| (update.task.to_string(), update.order, update.seq.0))
             .collect();
         assert_eq!(
-            told,
+            text,
             [
                 ("bd-2".to_owned(), Order::Claim, 3),
                 ("bd-1".to_owned(), Order::Close, 5)

@@ -33,7 +33,7 @@ pub struct Witness {
 pub struct LockEvidence {
     /// The tasks that were worked on in it, or that its lock is for.
     pub tasks: Vec<Task>,
-    /// The lock's owner, whoever refers to the tree, and what runs in it.
+    /// The lock's owner, what refers to the tree, and what runs in it.
     pub witnesses: Vec<Witness>,
     /// A lock that git knows and weald does not.
     pub foreign_lock: Option<String>,
@@ -125,7 +125,7 @@ pub fn judge_lock(
         Some(mark) if mark.closed_at == closed_at && mark.at <= now => {
             LockVerdict::Keep(KeptLock::Marked(mark.at))
         }
-        // Another closing than the one that was seen, or a time to come: it begins anew.
+        // Another closing than the one that was seen, or a time to come: it begins again.
         _ => LockVerdict::Mark(UnlockMark { closed_at, at: now }),
     }
 }
@@ -187,7 +187,7 @@ pub enum LockStays {
     TaskOpen,
     /// It holds what the target does not have.
     Unlanded,
-    /// It can't be told what it holds.
+    /// What it holds is unknown.
     Unknown,
 }
 

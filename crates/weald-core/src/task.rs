@@ -43,7 +43,7 @@ impl TaskStatus {
     }
 
     /// True for the states whose report is a reason, and not what was done.
-    pub fn tells_why(self) -> bool {
+    pub fn has_reason(self) -> bool {
         matches!(self, Self::Failed | Self::Blocked | Self::Cancelled)
     }
 }
@@ -150,7 +150,7 @@ pub struct Task {
     /// The message that holds its newest plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan_message: Option<MessageId>,
-    /// The report of whoever finished, failed, cancelled or blocked it.
+    /// The report with which it was finished, failed, cancelled or blocked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<String>,
     /// What its work waits for before it can land; nobody takes it meanwhile.

@@ -25,7 +25,7 @@ pub enum TaskRefusal {
         task: TaskId,
         /// The token that came.
         given: Token,
-        /// The newest one; not told, or whoever lost the claim would go on with it.
+        /// The newest one; kept out of messages, or the session that lost the claim would continue with it.
         current: Token,
         /// Who holds it, if anybody.
         holder: Option<SessionName>,

@@ -297,7 +297,7 @@ fn reopen(task: &mut Task, now: Timestamp) -> Result<EventKind, TaskRefusal> {
     move_to(task, TaskStatus::Pending, now)?;
     task.owner = None;
     // Why it ended says nothing about what is done next; the log keeps it.
-    task.report = task.report.take().filter(|_| !ended_as.tells_why());
+    task.report = task.report.take().filter(|_| !ended_as.has_reason());
     Ok(EventKind::TASK_REOPENED)
 }
 

@@ -1,4 +1,4 @@
-//! What weald did last and can take back, told by the log alone.
+//! What weald did last and can take back, by the log alone.
 //!
 //! An operation stands until a later event takes it back: the tree was restored, the landing reverted, the task bound
 //! again. What takes something back is no operation itself, so undoing again goes one further back; never by itself to

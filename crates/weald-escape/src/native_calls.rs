@@ -9,7 +9,7 @@ use std::ptr;
 
 use libc::{SYS_add_key, SYS_bpf, SYS_clone3, SYS_io_uring_setup, SYS_kcmp, SYS_keyctl, syscall};
 
-use super::surroundings::{Entry, check, opened, outside_c, variable, victim};
+use super::surroundings::{NativeAttempt, check, opened, outside_c, variable, victim};
 
 /// A call with numbers only; those left out are zero.
 pub(super) fn call<N: Into<i64>, const COUNT: usize>(
@@ -32,7 +32,7 @@ pub(super) fn called<N: Into<i64>, const COUNT: usize>(
     check(call(number, given))
 }
 
-pub const CALLS: &[Entry] = &[
+pub const CALLS: &[NativeAttempt] = &[
     ("pidfd-signal", pidfd_signal),
     ("sigqueue", sigqueue),
     ("tgkill", || {

@@ -8,10 +8,11 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 
 use super::surroundings::{
-    Entry, INHERITED_DIRECTORY, INHERITED_FILE, abstract_name, check, outside, outside_c, variable,
+    INHERITED_DIRECTORY, INHERITED_FILE, NativeAttempt, abstract_name, check, outside, outside_c,
+    variable,
 };
 
-pub const FILES: &[Entry] = &[
+pub const FILES: &[NativeAttempt] = &[
     ("exchange", exchange),
     ("bind-outside", || {
         UnixListener::bind(outside("bound.sock")).map(drop)

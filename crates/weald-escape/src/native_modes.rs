@@ -1,4 +1,4 @@
-//! Attempts to leave something in the tree that others would run with the rights of whoever made it, to use calls that are
+//! Attempts to leave something in the tree that others would run with the rights of the user who made it, to use calls that are
 //! newer than the filter, and to outlive the run.
 
 use std::ffi::{CStr, CString};
@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::time::{Duration, Instant};
 
-use super::surroundings::{Entry, check, opened, outside_c};
+use super::surroundings::{NativeAttempt, check, opened, outside_c};
 
 const SET_USER: u32 = libc::S_ISUID | 0o755;
 const SET_GROUP: u32 = libc::S_ISGID | 0o755;
@@ -17,7 +17,7 @@ const FCHMODAT2: libc::c_long = 452;
 /// Its name in the tree, where an attempt starts.
 const NAME: &CStr = c"planted";
 
-pub const MODES: &[Entry] = &[
+pub const MODES: &[NativeAttempt] = &[
     ("set-user-id-chmod", || {
         fs::write("planted", "x")?;
         fs::set_permissions("planted", fs::Permissions::from_mode(SET_USER))?;

@@ -6,9 +6,9 @@ use std::os::fd::AsRawFd;
 use std::ptr;
 
 use super::native_calls::{called, key};
-use super::surroundings::{Entry, check, opened, outside_c, queue_name};
+use super::surroundings::{NativeAttempt, check, opened, outside_c, queue_name};
 
-pub const SHARED: &[Entry] = &[
+pub const SHARED: &[NativeAttempt] = &[
     ("queue-take", queue_take),
     ("futex-requeue", || {
         with_mapped(|place, own| {

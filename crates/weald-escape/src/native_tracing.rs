@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::native_calls::{call, called, key, process_vm, take_descriptor};
-use super::surroundings::{Entry, check, command, opened, queue_name, variable};
+use super::surroundings::{NativeAttempt, check, command, opened, queue_name, variable};
 
-pub const TRACING: &[Entry] = &[
+pub const TRACING: &[NativeAttempt] = &[
     ("sysv-shm-remove", || {
         remove_by_number("shm", libc::SYS_shmctl)
     }),

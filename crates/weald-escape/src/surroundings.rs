@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A name and what it tries.
-pub type Entry = (&'static str, fn() -> io::Result<()>);
+pub type NativeAttempt = (&'static str, fn() -> io::Result<()>);
 
 /// Where the inherited descriptors of an attempt are: a file outside, and a directory outside.
 pub const INHERITED_FILE: i32 = 18;

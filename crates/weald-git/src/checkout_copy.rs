@@ -60,7 +60,7 @@ pub fn set_times(
             let path = OsStr::from_bytes(entry.path);
             let flags = AtFlags::SYMLINK_NOFOLLOW;
             utimensat(&root, path, &times(*time), flags)?;
-            stats.push((*place, told(&statat(&root, path, flags)?)));
+            stats.push((*place, file_stat(&statat(&root, path, flags)?)));
         }
         Ok(())
     })?;
@@ -77,7 +77,7 @@ pub fn stats_of(checkout: &Path, index: &CheckoutIndex) -> io::Result<Vec<(usize
         for place in places {
             let path = OsStr::from_bytes(index.entry(place).path);
             if let Ok(stat) = statat(&root, path, AtFlags::SYMLINK_NOFOLLOW) {
-                stats.push((place, told(&stat)));
+                stats.push((place, file_stat(&stat)));
             }
         }
         Ok(())
@@ -164,7 +164,7 @@ impl Way {
             EntryKind::Executable => copy_file(from, to, name, entry, 0o777, &mut buffer).map(Some),
         };
         self.buffer = buffer;
-        Ok(copied?.map(|stat| told(&stat)))
+        Ok(copied?.map(|stat| file_stat(&stat)))
     }
 
     fn here(&self) -> (BorrowedFd<'_>, BorrowedFd<'_>) {
@@ -308,7 +308,7 @@ fn times(modified: (i64, u32)) -> Timestamps {
     }
 }
 
-fn told(stat: &Stat) -> FileStat {
+fn file_stat(stat: &Stat) -> FileStat {
     FileStat {
         changed: (stat.st_ctime, stat.st_ctime_nsec as u32),
         modified: (stat.st_mtime, stat.st_mtime_nsec as u32),

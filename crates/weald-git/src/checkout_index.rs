@@ -40,7 +40,7 @@ pub enum EntryKind {
 }
 
 #[derive(Debug, Clone)]
-struct Entry {
+struct Slot {
     start: usize,
     path: Range<usize>,
     kind: EntryKind,
@@ -64,7 +64,7 @@ pub struct FileStat {
 #[derive(Debug, Clone)]
 pub struct CheckoutIndex {
     bytes: Vec<u8>,
-    entries: Vec<Entry>,
+    entries: Vec<Slot>,
     id_length: usize,
 }
 
@@ -129,7 +129,7 @@ impl CheckoutIndex {
 
     /// Whether any entry is marked as assumed unchanged or as skipped.
     pub fn has_marks(&self) -> bool {
-        let is_assumed = |entry: &Entry| {
+        let is_assumed = |entry: &Slot| {
             let flags = flags(&self.bytes, entry.start + ID + self.id_length);
             flags.is_none_or(|flags| flags & ASSUMED != 0)
         };
@@ -236,7 +236,7 @@ fn flags(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(field.try_into().ok()?))
 }
 
-fn parse_entry(bytes: &[u8], start: usize, id_length: usize) -> Option<(Entry, usize)> {
+fn parse_entry(bytes: &[u8], start: usize, id_length: usize) -> Option<(Slot, usize)> {
     let kind = match number(bytes, start + MODE)? {
         0o100_644 => EntryKind::File,
         0o100_755 => EntryKind::Executable,
@@ -264,13 +264,13 @@ fn parse_entry(bytes: &[u8], start: usize, id_length: usize) -> Option<(Entry, u
         LENGTH => rest.iter().position(|byte| *byte == 0)?,
         length => usize::from(length),
     };
-    let is_told = length >= usize::from(plain & LENGTH) && rest.get(length) == Some(&0);
-    if !is_told || rest[..length].contains(&0) {
+    let is_terminated = length >= usize::from(plain & LENGTH) && rest.get(length) == Some(&0);
+    if !is_terminated || rest[..length].contains(&0) {
         return None;
     }
     let path = at..at + length;
     let padded = (at + length - start + 8) & !7;
-    let entry = Entry {
+    let entry = Slot {
         start,
         path,
         kind,

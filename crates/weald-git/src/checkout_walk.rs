@@ -1,4 +1,4 @@
-//! Whether a checkout is exactly what its index says, told by one walk over it: no git, no file is read.
+//! Whether a checkout is exactly what its index says, found by one walk over it: no git, no file is read.
 //!
 //! Only a yes is certain: every file that the index names is there with the very times, number, size and kind that git
 //! last saw, older than the index, and there is nothing else, ignored or not. Whatever differs is left to git, which may
@@ -144,7 +144,7 @@ fn is_same(entry: &IndexEntry<'_>, stat: &Stat) -> bool {
         EntryKind::Link => kind == FileType::Symlink,
         EntryKind::Submodule => false,
     };
-    let told = [
+    let compared = [
         (entry.modified.0 as u32, stat.st_mtime as u32),
         (entry.modified.1, stat.st_mtime_nsec as u32),
         (entry.changed.0 as u32, stat.st_ctime as u32),
@@ -152,7 +152,7 @@ fn is_same(entry: &IndexEntry<'_>, stat: &Stat) -> bool {
         (entry.inode, stat.st_ino as u32),
         (entry.size, stat.st_size as u32),
     ];
-    is_kind && told.iter().all(|(known, now)| known == now)
+    is_kind && compared.iter().all(|(known, now)| known == now)
 }
 
 #[cfg(test)]

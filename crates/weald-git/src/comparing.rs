@@ -14,7 +14,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(300);
 /// A commit and its parents.
 pub type Parents = (String, Vec<String>);
 
-/// A path that differs between two trees, as git tells it.
+/// A path that differs between two trees, as git reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeDifference {
     pub path: Vec<u8>,
@@ -96,7 +96,7 @@ pub fn trees_of(
 }
 
 /// What differs between pairs of trees. A rename is one that is gone and one that is new; folders that came or went are
-/// told besides the files in them.
+/// reported in addition to the files in them.
 pub fn tree_differences(
     git_dir: &Path,
     pairs: &BTreeSet<(&str, &str)>,

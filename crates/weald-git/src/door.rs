@@ -74,7 +74,7 @@ pub struct Door {
     born: Option<u64>,
 }
 
-/// What tells that a file was written, or another one put in its place.
+/// What shows that a file was written, or another one put in its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileTrace {
     inode: u64,
@@ -201,7 +201,7 @@ impl Door {
         self.find(path, OFlags::PATH | OFlags::DIRECTORY).is_ok()
     }
 
-    /// What tells later whether `path` was changed; `None` if there is none.
+    /// What shows later whether `path` was changed; `None` if there is none.
     pub fn trace(&self, path: &str) -> Option<FileTrace> {
         let found = self.find(path, OFlags::PATH).ok()?.metadata().ok()?;
         Some(FileTrace {

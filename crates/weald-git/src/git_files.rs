@@ -28,7 +28,7 @@ pub(crate) fn read_small(file: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads a text of refs. What is no regular file is an error (`Unsupported`): whoever opens a named pipe waits for ever.
+/// Reads a text of refs. What is no regular file is an error (`Unsupported`): opening a named pipe waits for ever.
 pub(crate) fn read_text(file: impl AsRef<Path>) -> io::Result<String> {
     let opened = open(file.as_ref())?;
     let found = opened.metadata()?;

@@ -4,7 +4,7 @@ use std::fs::{self, File, FileTimes, Metadata};
 use std::io;
 use std::path::Path;
 
-/// Copies an index, with its time. By that git tells which files may have changed in the very tick in which they were
+/// Copies an index, with its time. By that git knows which files may have changed in the very tick in which they were
 /// staged; with a later time it would take such a change for none.
 pub fn copy_index(from: &Path, to: &Path) -> io::Result<()> {
     fs::copy(from, to)?;

@@ -74,7 +74,7 @@ pub use registration::{NewRegistration, Registration, Registrations};
 pub use registration_faults::EntryFault;
 pub use repository::{Blob, DiscoverError, Repository};
 pub use signing::{NotSigned, SIGNING_LIMIT, Signer, SigningConfig, reparented};
-pub use steps::{beside_steps, step, step_of};
+pub use steps::{between_steps, step, step_of};
 pub use vault::{Vault, VaultError};
 pub use vault_faults::{VaultFault, set_aside};
 pub use vault_lock::Keeper;

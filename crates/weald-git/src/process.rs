@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process_group, prlimit};
 
-/// How long a git process may take unless told otherwise.
+/// How long a git process may take by default.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// How long a git that took too long may take to clear up.
@@ -431,7 +431,7 @@ struct Aloud<R>(R);
 impl<R: Read> Read for Aloud<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.0.read(buffer)?;
-        // With stderr closed there is nobody to tell.
+        // With stderr closed nobody reads it.
         let _ = io::stderr().write_all(&buffer[..count]);
         Ok(count)
     }

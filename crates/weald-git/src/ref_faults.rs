@@ -1,4 +1,4 @@
-//! What is wrong with the refs and locks of a repository, told without git.
+//! What is wrong with the refs and locks of a repository, found without git.
 
 use std::fs;
 use std::io::{self, Read};

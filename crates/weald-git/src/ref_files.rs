@@ -1,6 +1,6 @@
 //! Refs in files, listed, made and deleted without git, because a process costs more than a warm `weald new` may.
 //!
-//! Whatever is odd (reftable, a broken ref, a loose tag whose target only git can tell) is `None`, and git is asked.
+//! Whatever is odd (reftable, a broken ref, a loose tag whose target only git knows) is `None`, and git is asked.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -14,7 +14,7 @@ use crate::git_files::{durable, read_text};
 use crate::ref_name::RefName;
 use crate::reference::{Commit, MainRef, Reference};
 
-/// Refs below `prefixes` (each a directory of refs), sorted by name, as `list_refs` tells them; where nobody `peels`, without
+/// Refs below `prefixes` (each a directory of refs), sorted by name, as `list_refs` lists them; where nobody `peels`, without
 /// what tags lead to.
 pub(crate) fn list(common_dir: &Path, prefixes: &[&str], peels: bool) -> Option<Vec<MainRef>> {
     let mut found = BTreeMap::new();
@@ -197,7 +197,7 @@ pub(crate) fn delete(
     if !is_expected || is_locked(&packed) || !matches!(is_packed, Ok(false)) {
         let back = rename_into_nothing(&taken, &file);
         if back.is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists) {
-            // It is made anew already, and that one counts.
+            // It was made again already, and that one counts.
             let _ = fs::remove_file(&taken);
         }
         return Err(gits_turn());

@@ -172,7 +172,7 @@ fn table(folder: &Path, name: &str, left: &mut u64) -> io::Result<Vec<u8>> {
     if name.contains('/') {
         return Err(io::Error::other("it is in another folder"));
     }
-    // Opened first and judged then: whoever may write here could put a pipe in its place in between.
+    // Opened first and judged then: another process that may write here could put a pipe in its place in between.
     let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW;
     let file = fs::OpenOptions::new()
         .read(true)

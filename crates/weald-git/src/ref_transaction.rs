@@ -105,7 +105,7 @@ impl RefTransaction {
         let (sender, answers) = mpsc::channel();
         thread::spawn(move || {
             let lines = stdout.lines().map_while(Result::ok);
-            // Nobody may be left to hear it.
+            // Nobody may be left to read it.
             let _ = lines.map(|line| sender.send(line)).all(|sent| sent.is_ok());
         });
         let mut transaction = Self {
@@ -114,9 +114,9 @@ impl RefTransaction {
             answers,
             errors: Some(thread::spawn(move || drain(stderr))),
         };
-        transaction.say(&request);
-        transaction.hear("start: ok")?;
-        transaction.hear("prepare: ok")?;
+        transaction.send(&request);
+        transaction.expect_answer("start: ok")?;
+        transaction.expect_answer("prepare: ok")?;
         Ok(transaction)
     }
 
@@ -127,8 +127,8 @@ impl RefTransaction {
 
     /// Makes the changes. After an error the refs have to be looked at: git may have ended on either side of it.
     pub fn commit(mut self) -> Result<(), GitError> {
-        self.say(b"commit\0");
-        self.hear("commit: ok")?;
+        self.send(b"commit\0");
+        self.expect_answer("commit: ok")?;
         self.stdin = None;
         self.wait();
         Ok(())
@@ -138,13 +138,13 @@ impl RefTransaction {
     pub fn abort(self) {}
 
     /// A git that has ended says why in its answer.
-    fn say(&mut self, text: &[u8]) {
+    fn send(&mut self, text: &[u8]) {
         if let Some(stdin) = &mut self.stdin {
             let _ = stdin.write_all(text).and_then(|()| stdin.flush());
         }
     }
 
-    fn hear(&mut self, wanted: &str) -> Result<(), GitError> {
+    fn expect_answer(&mut self, wanted: &str) -> Result<(), GitError> {
         match self.answers.recv_timeout(TIME_LIMIT) {
             Ok(line) if line == wanted => Ok(()),
             Ok(line) => Err(GitError::unexpected("update-ref", line)),

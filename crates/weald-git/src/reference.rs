@@ -42,7 +42,7 @@ impl Reference {
     }
 }
 
-/// A ref as `for-each-ref` tells it.
+/// A ref as `for-each-ref` lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MainRef {
     pub name: String,

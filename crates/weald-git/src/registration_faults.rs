@@ -1,4 +1,4 @@
-//! What is wrong with an entry in `worktrees/`, told without git: one broken entry breaks git for everybody.
+//! What is wrong with an entry in `worktrees/`, found without git: one broken entry breaks git for everybody.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata};

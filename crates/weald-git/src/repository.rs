@@ -63,7 +63,7 @@ impl Repository {
         Ok(repository)
     }
 
-    /// Refuses a bare repository that is tracked in another one's checkout: whoever made that chose its settings. One that
+    /// Refuses a bare repository that is tracked in another one's checkout: the author of that chose its settings. One that
     /// merely lies there, as below a home that is a checkout itself, is the user's own.
     fn refuse_embedded(&self) -> Result<(), DiscoverError> {
         if self.checkout.is_some() {

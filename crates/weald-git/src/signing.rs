@@ -51,7 +51,7 @@ pub struct SigningConfig {
 }
 
 /// One entry of a configuration.
-struct Entry<'a> {
+struct ConfigEntry<'a> {
     is_users: bool,
     key: &'a str,
     /// An entry without one means true.
@@ -79,7 +79,7 @@ impl SigningConfig {
                 Some((key, value)) => (key, Some(value)),
                 None => (entry, None),
             };
-            entries.push(Entry {
+            entries.push(ConfigEntry {
                 is_users: matches!(scope, "system" | "global" | "command"),
                 key,
                 value,
@@ -87,7 +87,7 @@ impl SigningConfig {
         }
         let last = |key: &str| entries.iter().rev().find(|entry| entry.key == key);
         let mut config = Self {
-            is_wanted: last("commit.gpgsign").is_some_and(Entry::is_true),
+            is_wanted: last("commit.gpgsign").is_some_and(ConfigEntry::is_true),
             format: match last("gpg.format").and_then(|entry| entry.value) {
                 Some(format @ ("ssh" | "x509")) => format.to_owned(),
                 _ => "openpgp".to_owned(),
@@ -121,7 +121,7 @@ impl SigningConfig {
     }
 }
 
-impl Entry<'_> {
+impl ConfigEntry<'_> {
     fn is_true(&self) -> bool {
         let value = self.value.map(str::to_ascii_lowercase);
         match value.as_deref() {
@@ -406,7 +406,7 @@ mod tests {
             let named = config.settings.iter().any(|(_, value)| value == key);
             assert_eq!(named, is_used, "{scope} {key}");
         }
-        // A key of gnupg is one of the user's whoever names it.
+        // A key of gnupg is one of the user's, no matter what names it.
         let config = parsed(&[("local", "user.signingkey", "ABC")]);
         assert_eq!(config.impossible, None);
     }

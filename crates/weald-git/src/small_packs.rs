@@ -27,7 +27,7 @@ pub(crate) enum Start {
     Large(Vec<u8>),
 }
 
-/// Reads as much of a pack as tells.
+/// Reads as much of a pack as is needed to know its size.
 pub(crate) fn start_of(pack: &mut impl Read) -> Start {
     let mut bytes = Vec::new();
     let read = pack.by_ref().take(SMALL).read_to_end(&mut bytes);

@@ -1,7 +1,7 @@
 //! Labelled steps, where tests end or stop a process to see what the next one makes of it.
 //!
 //! `WEALD_STEP=kill:land.swapped` ends this process there with SIGKILL, `stop:` stops it with SIGSTOP, `killchild:` ends
-//! the git that it waits for. `WEALD_STEP_MARK` names a file that tells, afterwards, that it was so. `count:` adds a byte
+//! the git that it waits for. `WEALD_STEP_MARK` names a file that shows, afterwards, that it was so. `count:` adds a byte
 //! to that file each time and does nothing else. Debug builds have steps, others only with the feature `failpoints`. They
 //! are here because whatever has some stands on this crate.
 
@@ -46,7 +46,7 @@ pub fn step_of(label: &str, child: u32) {
 static CHANGES: std::sync::RwLock<()> = std::sync::RwLock::new(());
 
 /// Changes something beside the thread of the steps: no step stops the process in the middle of it.
-pub fn beside_steps<T>(change: impl FnOnce() -> T) -> T {
+pub fn between_steps<T>(change: impl FnOnce() -> T) -> T {
     #[cfg(any(debug_assertions, feature = "failpoints"))]
     let _changing = CHANGES.read();
     change()

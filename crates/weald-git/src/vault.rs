@@ -114,7 +114,7 @@ impl Vault {
         }
     }
 
-    /// The same for a process that is known by name to whoever waits for it, and that ends holders that are silent.
+    /// The same for a process that is known by name to those who wait for it, and that ends holders that are silent.
     pub fn kept_by(mut self, keeper: Keeper) -> Self {
         self.keeper = Some(keeper);
         self
@@ -140,7 +140,7 @@ impl Vault {
     }
 
     /// Makes sure that everything main's `refs` and `wanted` need is here; makes the vault on first use. Answers what a
-    /// person should be told once.
+    /// person should know once.
     pub fn require(&self, refs: &[MainRef], wanted: &[&str]) -> Result<Option<String>, VaultError> {
         if self.has(refs, wanted) {
             return Ok(None);
@@ -154,13 +154,13 @@ impl Vault {
                 self.make()?;
             }
             step("vault.made");
-            let told = self.feed(first, refs, wanted)?;
+            let notice = self.feed(first, refs, wanted)?;
             step("vault.fed");
             self.require_objects(refs, wanted)?;
             self.pin(wanted)?;
             step("vault.pinned");
             self.write(&self.path.join("fed"), stamp(refs).as_bytes())?;
-            Ok(told)
+            Ok(notice)
         })
     }
 
@@ -218,12 +218,12 @@ impl Vault {
         wanted: &[&str],
     ) -> Result<Option<String>, VaultError> {
         let stores = object_stores(&self.main);
-        let mut told = None;
+        let mut notice = None;
         for _ in 0..2 {
             let loose = self.missing(loose_objects(&stores))?;
             let before = packs_of(&[self.objects()]);
             let copied = self.link_packs(&stores, first)?;
-            told = told.or(copied);
+            notice = notice.or(copied);
             // Only a pack that came by now can hold one of them.
             let loose = match packs_of(&[self.objects()]) == before {
                 true => loose,
@@ -232,13 +232,13 @@ impl Vault {
             // Gone meanwhile: a gc packed it, and the next listing finds the pack.
             if loose.is_empty() || self.pack_objects(&loose).is_ok() {
                 self.copy_shallow()?;
-                return Ok(told);
+                return Ok(notice);
             }
         }
         // A gc prunes loose objects as fast as they are listed. What refs lead to can't be pruned, only moved.
         self.feed_reachable(refs, wanted)?;
         self.copy_shallow()?;
-        Ok(told)
+        Ok(notice)
     }
 
     /// Brings what `refs` and `wanted` lead to, and nothing else of main.
@@ -301,7 +301,7 @@ impl Vault {
 
     /// Links packs that hold something new, until two listings of main agree.
     fn link_packs(&self, stores: &[PathBuf], first: bool) -> Result<Option<String>, VaultError> {
-        let mut told = None;
+        let mut notice = None;
         // Nothing is pruned here, and a pack of the same name holds the same: what was covered once stays covered.
         let covered = self.path.join("covered");
         let text = read_text(&covered).unwrap_or_default();
@@ -325,7 +325,7 @@ impl Vault {
                     News::Nothing => {}
                     News::Few(ids) => self.pack_objects(&ids)?,
                     News::Much => {
-                        told = told.or(self.link_pack(&pack)?);
+                        notice = notice.or(self.link_pack(&pack)?);
                         // Gone before it was linked: not covered, if it should come back.
                         let name = pack.file_name().unwrap_or_default();
                         if !self.objects().join("pack").join(name).exists() {
@@ -336,7 +336,7 @@ impl Vault {
                 seen.insert(pack);
             }
         }
-        Ok(told)
+        Ok(notice)
     }
 
     /// What of a pack is not here.
@@ -346,7 +346,7 @@ impl Vault {
             return Ok(News::Nothing);
         }
         let Ok(ids) = ids_of_pack(&self.main, pack) else {
-            // It is gone by now, or can't be read: linking it will tell.
+            // It is gone by now, or can't be read: linking it will show.
             return Ok(News::Much);
         };
         let all = ids.len();
@@ -361,7 +361,7 @@ impl Vault {
     /// Links one pack: the data, then the index by which git finds it.
     pub(crate) fn link_pack(&self, pack: &Path) -> Result<Option<String>, VaultError> {
         let target = self.objects().join("pack");
-        let mut told = None;
+        let mut notice = None;
         for extension in ["pack", "rev", "promisor", "idx"] {
             let from = pack.with_extension(extension);
             let to = target.join(from.file_name().unwrap_or_default());
@@ -380,13 +380,13 @@ impl Vault {
                         .and_then(|_| File::open(&building)?.sync_all())
                         .and_then(|()| fs::rename(&building, &to))
                         .map_err(VaultError::file(&from))?;
-                    told = Some(format!(
+                    notice = Some(format!(
                         "packs can't be linked into the vault ({refused}), so they are copied"
                     ));
                 }
             }
         }
-        Ok(told)
+        Ok(notice)
     }
 
     /// Where history ends in a shallow main, it ends here.

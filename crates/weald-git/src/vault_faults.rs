@@ -1,6 +1,6 @@
 //! What can be wrong with the vault, and how it is made whole again. Everything in it is weald's own.
 //!
-//! Nothing of it is thrown away for being broken: a pack that can't be read is put aside, and what main has is fed anew.
+//! Nothing of it is thrown away for being broken: a pack that can't be read is put aside, and what main has is fed again.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -56,7 +56,7 @@ impl Vault {
                 _ => note(path, "is not what weald wrote"),
             }
         }
-        // There may be none; whoever opens what is no file may wait for ever.
+        // There may be none; opening what is no file may wait for ever.
         let path = self.path.join("packed-refs");
         let found = path.symlink_metadata();
         if found.is_ok_and(|found| !found.is_file()) {
@@ -65,8 +65,8 @@ impl Vault {
         faults
     }
 
-    /// Writes again what [`Self::shape_faults`] tells; what is in the way goes to `aside`.
-    pub fn mend_shape(&self, aside: &Path) -> Result<(), VaultError> {
+    /// Writes again what [`Self::shape_faults`] found; what is in the way goes to `aside`.
+    pub fn repair_shape(&self, aside: &Path) -> Result<(), VaultError> {
         self.locked(|| {
             for fault in self.shape_faults() {
                 self.put_aside(&fault.path, aside)?;
@@ -110,7 +110,7 @@ impl Vault {
     }
 
     /// Puts such packs aside, and brings everything that main has, again.
-    pub fn mend_packs(&self, refs: &[MainRef], aside: &Path) -> Result<(), VaultError> {
+    pub fn repair_packs(&self, refs: &[MainRef], aside: &Path) -> Result<(), VaultError> {
         self.locked(|| {
             for fault in self.broken_packs() {
                 self.put_aside(&fault.path, aside)?;

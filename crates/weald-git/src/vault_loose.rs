@@ -18,7 +18,7 @@ const MANY_LOOSE: usize = 4000;
 const TIME_LIMIT: Duration = Duration::from_secs(600);
 
 impl Vault {
-    /// Whether there are many loose objects. Ids are spread evenly over 256 folders, so one of them tells.
+    /// Whether there are many loose objects. Ids are spread evenly over 256 folders, so one of them is enough.
     pub(crate) fn has_many_loose(&self) -> bool {
         let entries = fs::read_dir(self.objects().join("17"));
         entries.is_ok_and(|entries| entries.count() * 256 > MANY_LOOSE)

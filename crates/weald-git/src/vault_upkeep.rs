@@ -1,7 +1,7 @@
 //! Upkeep of the vault: link main's new packs, drop packs whose every object is in others.
 //!
 //! Nothing is pruned: an object that is in the vault stays in it. A pack is dropped at the earliest [`GRACE`] after it
-//! was first found to be redundant, because a process may still have it open; what only it holds is packed anew first.
+//! was first found to be redundant, because a process may still have it open; what only it holds is packed again first.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;

@@ -155,7 +155,7 @@ impl Installation<'_> {
     /// What would be done; writes nothing.
     pub fn look(&self, direction: Direction) -> Result<Vec<ChangedConfig>, InstallError> {
         let plan = self.plan(direction)?;
-        Ok(plan.iter().map(applying::Planned::told).collect())
+        Ok(plan.iter().map(applying::Planned::change).collect())
     }
 
     /// Does it: all of it, or nothing.
@@ -164,7 +164,7 @@ impl Installation<'_> {
         let worked = records.alone(|| {
             let plan = self.plan(direction)?;
             applying::apply(&plan, &records)?;
-            Ok(plan.iter().map(applying::Planned::told).collect())
+            Ok(plan.iter().map(applying::Planned::change).collect())
         });
         worked.map_err(|source| InstallError::File {
             path: self.homes.state.clone(),

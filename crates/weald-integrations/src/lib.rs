@@ -8,4 +8,4 @@ pub use install::{
     ChangedConfig, Client, Direction, EditError, FileOutcome, GitLink, Homes, InstallError,
     Installation, Kept, KeptBecause,
 };
-pub use sources::{Source, SourceError, TellingError, follow_for_tracker, has_untold};
+pub use sources::{Source, SourceError, UpdateError, follow_for_tracker, has_failed_updates};

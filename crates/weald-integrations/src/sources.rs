@@ -1,12 +1,12 @@
-//! The tracker that tasks come from: asked for issues, and told what became of them.
+//! The tracker that tasks come from: asked for issues, and informed what became of them.
 //!
 //! Its commands run on the host, in the main checkout, with the user's own environment; they come from the user's
-//! configuration or from weald, never from the repository. Each is bounded in time and output. What goes wrong is told
+//! configuration or from weald, never from the repository. Each is bounded in time and output. What goes wrong is shown
 //! and recorded, and stops nothing.
 
 mod places;
 mod process;
-mod telling;
+mod updating;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use weald_core::config::Config;
 use weald_core::id::TaskId;
 use weald_core::source::{Order, Tracker, expanded};
 
-pub use telling::{TellingError, follow_for_tracker, has_untold};
+pub use updating::{UpdateError, follow_for_tracker, has_failed_updates};
 
 /// Why a tracker did not answer.
 #[derive(Debug, thiserror::Error)]
@@ -83,7 +83,7 @@ struct Line {
     is_users: bool,
 }
 
-/// A command, and how it is told when it fails.
+/// A command, and how it is shown when it fails.
 struct Words {
     words: Vec<String>,
     shown: String,

@@ -15,7 +15,7 @@ use weald_core::queue::{Queue, QueueInput, QueuePause, QueueRefusal};
 use weald_core::queue_rules;
 use weald_core::session::ProcessState;
 use weald_core::store::{Durability, Write};
-use weald_git::{Commit, beside_steps};
+use weald_git::{Commit, between_steps};
 
 use super::LandError;
 use super::moving::FENCE;
@@ -193,7 +193,7 @@ impl Landings<'_> {
             while receiver.recv_timeout(pause) == Err(mpsc::RecvTimeoutError::Timeout) {
                 let renew =
                     || self.change_queue(Durability::Process, |_| QueueInput::Renew { token, ttl });
-                let renewed = beside_steps(renew);
+                let renewed = between_steps(renew);
                 if let Err(LandError::Queue(QueueRefusal::Stale { .. })) = renewed {
                     lost.store(true, Ordering::Release);
                     return;

@@ -1,5 +1,5 @@
 //! Connections to abstract sockets, made by a process in a Landlock domain of its own, around the run's: the kernel lets it
-//! reach sockets that were made inside, and no others. The launcher, which is in no domain, could not tell them apart in time.
+//! reach sockets that were made inside, and no others. The launcher, which is in no domain, could not distinguish them in time.
 //!
 //! It is in the run's pid namespace, but not in its domain: nobody inside can signal or trace it. It holds one descriptor.
 
@@ -18,7 +18,7 @@ pub(crate) fn start() -> io::Result<(OwnedFd, libc::pid_t)> {
     match sys::fork()? {
         Forked::Parent(number) => Ok((orders, number)),
         Forked::Child => {
-            // The streams go, too: whoever reads what the command says must not wait for this process.
+            // The streams go, too: a reader of the command's output must not wait for this process.
             let kept = sys::duplicate_to(end.as_raw_fd(), 0).and_then(|()| sys::close_from(1, 0));
             if kept.is_ok() {
                 sys::set_signal(libc::SIGCHLD, libc::SIG_IGN);
@@ -57,8 +57,8 @@ pub(crate) fn ask(connector: &OwnedFd, socket: &OwnedFd, address: &[u8]) -> io::
     sys::send_message(connector, address, &[socket, &end])?;
     drop(end);
     let mut code = [0; 4];
-    let heard = answer.read_exact(&mut code);
-    match (heard, i32::from_ne_bytes(code)) {
+    let answered = answer.read_exact(&mut code);
+    match (answered, i32::from_ne_bytes(code)) {
         (Ok(()), 0) => Ok(()),
         (Ok(()), code) => Err(io::Error::from_raw_os_error(code)),
         (Err(_), _) => Err(io::Error::from_raw_os_error(libc::ECONNREFUSED)),

@@ -107,7 +107,7 @@ impl Deletion {
     }
 
     fn move_up(&mut self, folder: &OwnedFd, name: &CStr) -> io::Result<()> {
-        // A folder can be moved elsewhere by whoever may write it.
+        // A folder can be moved elsewhere by a process that may write it.
         let mut locked = false;
         loop {
             let number = self.next;

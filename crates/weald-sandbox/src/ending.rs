@@ -42,7 +42,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Waits until somebody says how the command ended, and has everybody obey what comes down the lifeline meanwhile; `None`
-/// when the launcher is gone, or whoever waits for the command.
+/// when the launcher is gone, or the process that waits for the command.
 pub(crate) fn wait_for_word(mut word: PipeReader, lifeline: &OwnedFd) -> Option<libc::c_int> {
     loop {
         let ready = sys::poll(&[lifeline.as_fd(), word.as_fd()], -1).ok()?;
@@ -84,7 +84,7 @@ pub(crate) fn end_descendants(group: Option<Group>) -> Vec<libc::pid_t> {
     Vec::new()
 }
 
-/// Takes away whoever is dead; true if there is nobody else.
+/// Reaps the dead; true if there is nobody else.
 fn all_are_reaped() -> bool {
     let all = WaitOptions::from_bits_retain(libc::__WALL as u32);
     loop {

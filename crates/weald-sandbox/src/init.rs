@@ -22,7 +22,7 @@ use crate::ending::{end_descendants, wait_for_word};
 use crate::handover::{
     HANDED, INIT_ARGUMENT, LAST, LIFELINE, LISTENER, PASSED, POLICY, Plan, Report, STATUS,
 };
-use crate::orders::{tell_of_a_signal, tell_who_is_left};
+use crate::orders::{report_signal, report_survivors};
 use crate::policy::{Level, Limits, Network, Policy};
 use crate::seccomp::{self, UnixSockets};
 use crate::sys::{self, CLOSE_ON_EXEC, Forked};
@@ -107,7 +107,7 @@ impl Helper {
                 let Ok(status) = sys::wait_for_end(first) else {
                     sys::exit_now(FAILED)
                 };
-                tell_of_a_signal(&self.lifeline, status);
+                report_signal(&self.lifeline, status);
                 sys::exit_now(sys::code_of(status))
             }
             Forked::Child => self.first_process(policy, arguments),
@@ -156,31 +156,31 @@ impl Helper {
         // The kernel takes the dead away: a storm of short lives must not keep this process busy. So another one waits.
         sys::set_signal(libc::SIGCHLD, libc::SIG_IGN);
         let group = Group::make(std::process::id());
-        let (word, teller) = self.check("the reaper", io::pipe());
+        let (word, reporter) = self.check("the reaper", io::pipe());
         match self.check("the reaper", sys::fork()) {
             Forked::Child => {
                 drop(word);
-                self.await_command(policy, arguments, group, teller)
+                self.await_command(policy, arguments, group, reporter)
             }
             Forked::Parent(_) => {
-                drop((self.status, self.listener, self.passed, teller));
+                drop((self.status, self.listener, self.passed, reporter));
                 let status = wait_for_word(word, &self.lifeline);
                 if let Some(status) = status {
-                    tell_of_a_signal(&self.lifeline, status);
+                    report_signal(&self.lifeline, status);
                 }
-                tell_who_is_left(&self.lifeline, &end_descendants(group));
+                report_survivors(&self.lifeline, &end_descendants(group));
                 sys::exit_now(status.map_or(128 + libc::SIGKILL, sys::code_of))
             }
         }
     }
 
-    /// Starts the command as a child of this process, and tells the reaper how it ended.
+    /// Starts the command as a child of this process, and reports to the reaper how it ended.
     fn await_command(
         self,
         policy: Option<&Policy>,
         arguments: &[CString],
         group: Option<Group>,
-        mut teller: io::PipeWriter,
+        mut reporter: io::PipeWriter,
     ) -> ! {
         // A killed reaper takes this process along, and that one the command.
         self.check("the reaper", tie());
@@ -211,8 +211,8 @@ impl Helper {
             Forked::Parent(main) => {
                 drop((self.status, self.listener, self.passed, self.lifeline));
                 if let Ok(status) = sys::wait_for_end(main) {
-                    // With the reaper gone there is nobody to tell.
-                    let _ = teller.write_all(&status.to_ne_bytes());
+                    // With the reaper gone there is nobody to report to.
+                    let _ = reporter.write_all(&status.to_ne_bytes());
                 }
                 sys::exit_now(0)
             }
@@ -288,7 +288,7 @@ fn fail(status: &OwnedFd, step: &str, error: &io::Error) -> ! {
     };
     let text = serde_json::to_string(&report).unwrap_or_default();
     if let Ok(copy) = status.try_clone() {
-        // With the launcher gone there is nobody to tell.
+        // With the launcher gone there is nobody to report to.
         let _ = File::from(copy).write_all(text.as_bytes());
     }
     sys::exit_now(FAILED)

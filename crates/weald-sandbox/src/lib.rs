@@ -5,7 +5,7 @@
 //! confine itself before it becomes the command. Whatever can't be enforced as asked is an error before anything runs.
 //!
 //! Code map: `launcher` and `running` are the outside, `handover` what they give the helper; `availability` what this machine gives; `init` the helper, with `namespaces`, `view` (mounts), `landlock`, `seccomp`;
-//! `interrupts` the signals for it; `orders` what everybody in a run is told; `ending` and `cgroup` its end where no namespace does it; `sockets` the connections the launcher makes for the inside; `home` the user's home with its layer, `listing` what is hidden elsewhere, `folders` what stands in for a home at level landlock;
+//! `interrupts` the signals for it; `orders` orders to everybody in a run; `ending` and `cgroup` its end where no namespace does it; `sockets` the connections the launcher makes for the inside; `home` the user's home with its layer, `listing` what is hidden elsewhere, `folders` what stands in for a home at level landlock;
 //! `temporary` that of temporary files where there is no private /tmp; `deletion` how folders go that runs filled; `sys` the
 //! system calls, and the only place with `unsafe`.
 

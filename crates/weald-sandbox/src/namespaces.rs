@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::process::WaitOptions;
 
-use crate::orders::{Crowd, tell_of_a_signal};
+use crate::orders::{Crowd, report_signal};
 use crate::policy::{Network, Policy};
 use crate::sys;
 
@@ -43,7 +43,7 @@ pub fn reap(main: libc::pid_t, signals: &OwnedFd, lifeline: &OwnedFd) -> io::Res
             && let Some((pid, status)) = sys::wait_for_any(WaitOptions::NOHANG)?
         {
             if !sys::let_go(pid, status) && pid == main {
-                tell_of_a_signal(lifeline, status);
+                report_signal(lifeline, status);
                 return Ok(Some(sys::code_of(status)));
             }
             left -= 1;

@@ -56,7 +56,7 @@ impl Order {
         }
     }
 
-    /// Sends it down the lifeline, and returns when everybody was told; true if a signal had ended the command by then.
+    /// Sends it down the lifeline, and returns when everybody was reached; true if a signal had ended the command by then.
     pub(crate) fn send(self, lifeline: &mut UnixStream) -> io::Result<bool> {
         lifeline.set_read_timeout(Some(PATIENCE))?;
         lifeline.write_all(&[self.byte()])?;
@@ -76,11 +76,11 @@ pub(crate) struct LastWords {
 
 impl LastWords {
     /// To be asked for when the helper is gone.
-    pub(crate) fn hear(lifeline: &mut UnixStream) -> io::Result<Self> {
+    pub(crate) fn read(lifeline: &mut UnixStream) -> io::Result<Self> {
         let mut said = [0; 256];
         lifeline.set_nonblocking(true)?;
-        let heard = lifeline.read(&mut said).unwrap_or(0);
-        let mut words = said[..heard].splitn(2, |byte| *byte == LEFT);
+        let length = lifeline.read(&mut said).unwrap_or(0);
+        let mut words = said[..length].splitn(2, |byte| *byte == LEFT);
         let before = words.next().unwrap_or_default();
         let left = words.next();
         Ok(Self {
@@ -100,21 +100,21 @@ impl LastWords {
 }
 
 /// Tells the launcher, if a signal ended the command; the exit code alone can't.
-pub(crate) fn tell_of_a_signal(lifeline: &OwnedFd, status: libc::c_int) {
+pub(crate) fn report_signal(lifeline: &OwnedFd, status: libc::c_int) {
     if libc::WIFSIGNALED(status)
         && let Ok(lifeline) = lifeline.try_clone()
     {
-        // With the launcher gone there is nobody to tell.
+        // With the launcher gone there is nobody to report to.
         let _ = File::from(lifeline).write_all(&[SIGNALLED]);
     }
 }
 
 /// Tells the launcher who could not be ended, if anybody.
-pub(crate) fn tell_who_is_left(lifeline: &OwnedFd, pids: &[libc::pid_t]) {
+pub(crate) fn report_survivors(lifeline: &OwnedFd, pids: &[libc::pid_t]) {
     if let (Ok(lifeline), false) = (lifeline.try_clone(), pids.is_empty()) {
         let pids: Vec<_> = pids.iter().take(16).map(ToString::to_string).collect();
         let text = [&[LEFT], pids.join(" ").as_bytes()].concat();
-        // With the launcher gone there is nobody to tell.
+        // With the launcher gone there is nobody to report to.
         let _ = File::from(lifeline).write_all(&text);
     }
 }

@@ -138,7 +138,7 @@ pub(crate) fn start(
     }
 }
 
-/// From here on nothing that this process has open comes along to what it starts, but the three streams. For whoever starts
+/// From here on nothing that this process has open comes along to what it starts, but the three streams. For a process that starts
 /// something that outlives it: a lock or a pipe of the caller's would stay open as long.
 pub fn keep_descriptors() -> io::Result<()> {
     sys::close_from(PASSED, CLOSE_ON_EXEC)
@@ -195,7 +195,7 @@ impl Running {
         let status = self.child.wait()?;
         self.is_over()?;
         Ok(Some(match status.code() {
-            // A command may end with such a code by itself, so the code does not tell.
+            // A command may end with such a code by itself, so the code proves nothing.
             Some(code) if code > 128 && self.was_signalled => Ended::Signal(code - 128),
             Some(code) => Ended::Code(code),
             None => Ended::Signal(status.signal().unwrap_or(0)),
@@ -210,9 +210,9 @@ impl Running {
         self.wait(limit)
     }
 
-    /// Has everybody in the run obey, and returns when they were told.
+    /// Has everybody in the run obey, and returns when they were reached.
     pub fn order(&mut self, order: Order) -> io::Result<()> {
-        // The command may have ended before it was told.
+        // The command may have ended before the order came.
         self.was_signalled |= order.send(&mut self.lifeline)?;
         Ok(())
     }
@@ -254,7 +254,7 @@ impl Running {
 
     /// A helper that was killed leaves it to this process to end the rest.
     fn nobody_is_left(&mut self) -> io::Result<()> {
-        let words = LastWords::hear(&mut self.lifeline)?;
+        let words = LastWords::read(&mut self.lifeline)?;
         self.was_signalled |= words.was_signalled;
         words.nobody_is_left()?;
         let group = match self.level {

@@ -1,4 +1,4 @@
-//! Takes from files what would let other users run them with the rights of whoever made them.
+//! Takes from files what would let other users run them with the rights of the user who made them.
 //!
 //! The filter of system calls refuses set-user-id modes, and set-group-id ones of new files. `chmod` may set the group's
 //! bit, which directories of shared repositories need; so files that got it are found when the run has ended.
@@ -115,7 +115,7 @@ impl Reachable {
 
 impl Drop for Reachable {
     fn drop(&mut self) {
-        // After a run that did not even end as it should there is nobody left to tell.
+        // After a run that did not even end as it should there is nobody left to report to.
         let _ = self.strip_all();
     }
 }

@@ -48,7 +48,7 @@ struct Broker {
     home: Option<(PathBuf, PathBuf)>,
     /// Where connections to abstract sockets are made: see [`crate::connector`].
     connector: OwnedFd,
-    /// The run is in the launcher's network, so that a socket of the launcher's tells it nothing new.
+    /// The run is in the launcher's network, so that a socket of the launcher's reveals nothing new.
     online: bool,
 }
 
@@ -71,7 +71,7 @@ pub fn serve(
     });
     let serving = move || {
         while let Some(question) = broker.next() {
-            Broker::answer_beside(&broker, question);
+            Broker::answer_in_thread(&broker, question);
         }
     };
     thread::Builder::new().spawn(serving).map(drop)
@@ -109,15 +109,15 @@ impl Broker {
     }
 
     /// Answers a connect, which may take its time, in a thread of its own; if there are too many, or none can be had, here.
-    fn answer_beside(broker: &Arc<Self>, question: Question) {
+    fn answer_in_thread(broker: &Arc<Self>, question: Question) {
         if !question.is_connect() {
             return broker.answer(question);
         }
-        let beside = Arc::clone(broker);
+        let broker_there = Arc::clone(broker);
         let crowded = Arc::strong_count(broker) > AT_ONCE;
         let spawned = !crowded
             && thread::Builder::new()
-                .spawn(move || beside.answer(question))
+                .spawn(move || broker_there.answer(question))
                 .is_ok();
         if !spawned {
             broker.answer(question);
@@ -272,7 +272,7 @@ impl Broker {
         }
     }
 
-    /// The asker as it is called inside: whoever owns the other socket may ask who this one was connected for.
+    /// The asker as it is called inside: the owner of the other socket may ask who this one was connected for.
     fn asker(&self, question: &Question) -> i32 {
         number_inside(question.pid, "NStgid:").unwrap_or(0)
     }

@@ -20,7 +20,7 @@ const PREFIX: &str = "weald-run-";
 /// One this young may not be locked yet.
 const FRESH: Duration = Duration::from_secs(60);
 
-/// How many are made before whoever locks them all has won.
+/// How many are made before a process that locks them all has won.
 const ATTEMPTS: usize = 100;
 
 /// A folder that is deleted with this.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use weald_core::config::Slashes;
 use weald_core::id::TreeId;
 use weald_core::name::{TreeName, numbered, slug};
-use weald_core::naming::{TemplateValues, task_in, task_word, tells_apart, without_task};
+use weald_core::naming::{TemplateValues, distinguishes, task_in, task_word, without_task};
 use weald_core::task::Task;
 use weald_core::tree::TreeStatus;
 use weald_git::RefName;
@@ -127,7 +127,7 @@ impl Trees<'_> {
             let said = said_once(task, template, &word);
             match rest {
                 "" => return Ok(said.to_owned()),
-                rest if rest.starts_with('-') && !tells_apart(template) => {
+                rest if rest.starts_with('-') && !distinguishes(template) => {
                     return Ok(format!("{said}{rest}"));
                 }
                 _ => {}

@@ -1,6 +1,6 @@
 //! What a tracker did not give, and imports that were to be taken whole.
 
-use crate::{SourceError, TellingError};
+use crate::{SourceError, UpdateError};
 use serde_json::json;
 use weald_core::id::TaskId;
 use weald_core::import::LineError;
@@ -33,11 +33,11 @@ impl Failure {
     }
 }
 
-impl From<TellingError> for Failure {
-    fn from(error: TellingError) -> Self {
+impl From<UpdateError> for Failure {
+    fn from(error: UpdateError) -> Self {
         match error {
-            TellingError::Store(error) => error.into(),
-            TellingError::Place(_) => Self::new("source_failed", exit::REFUSED, error.to_string()),
+            UpdateError::Store(error) => error.into(),
+            UpdateError::Place(_) => Self::new("source_failed", exit::REFUSED, error.to_string()),
         }
     }
 }

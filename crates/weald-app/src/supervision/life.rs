@@ -15,7 +15,7 @@ use weald_core::config::Leftovers;
 use weald_core::landing::{Landing, LandingStatus};
 use weald_core::needs::to_land_again;
 use weald_core::task_rules::TaskInput;
-use weald_git::beside_steps;
+use weald_git::between_steps;
 
 use super::empty;
 use super::reporting::{Ending, write_down};
@@ -81,7 +81,7 @@ fn holding<T>(ground: &Ground, agent: &Agent, work: impl FnOnce() -> T) -> T {
                 // Who lost it, or has completed it, is told by what follows.
                 let session = Some(&agent.session);
                 let renew = || engine.renew(session, &agent.task, Some(agent.token), None);
-                let _ = beside_steps(renew);
+                let _ = between_steps(renew);
             }
         });
         let done = work();

@@ -1,4 +1,4 @@
-//! The file of events: appended to while it is as it was left, else written anew beside its place.
+//! The file of events: appended to while it is as it was left, else written again next to its place.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::folder::{Building, Folder};
 
-/// A file as it was left: whoever wrote in it since shows.
+/// A file as it was left: a later write shows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Fingerprint {
     inode: u64,

@@ -27,8 +27,9 @@ pub(super) struct Round<'v> {
 impl Round<'_> {
     pub(super) fn note(&mut self, path: &str, done: io::Result<()>) {
         if let Err(error) = done {
-            let told = format!("{path} was not written (weald doctor --fix tries again): {error}");
-            self.problems.push(told);
+            let problem =
+                format!("{path} was not written (weald doctor --fix tries again): {error}");
+            self.problems.push(problem);
         }
     }
 
@@ -61,7 +62,7 @@ impl Round<'_> {
             }
         }
         self.written.seq = last;
-        // Without a fingerprint it is written anew the next time.
+        // Without a fingerprint it is written again the next time.
         self.written.events = None;
         match file.map(EventFile::finish) {
             Some(Ok(fingerprint)) => self.written.events = Some(fingerprint),

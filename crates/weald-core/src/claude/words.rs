@@ -1,4 +1,4 @@
-//! What Claude Code is told, in words for a model: short, with the commands that go on.
+//! What Claude Code gets to read, in words for a model: short, with the commands that go on.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use crate::id::TaskId;
 use crate::message::Message;
 use crate::name::{SessionName, TreeName};
 
-/// The most of a text of others that is told; the rest can be read with a command.
+/// The most of a text of others that is shown; the rest can be read with a command.
 const TEXT: usize = 4000;
 
 /// Where a conversation stands.
@@ -38,7 +38,7 @@ pub enum Finish {
     Stays,
 }
 
-/// What a conversation is told when it begins.
+/// What a conversation begins with.
 pub fn briefing(at: &Situation) -> String {
     let mut text = String::new();
     match (&at.tree, at.is_in_tree) {
@@ -72,7 +72,7 @@ pub fn briefing(at: &Situation) -> String {
     text
 }
 
-/// How the work ends: one way, wherever it is told.
+/// How the work ends: one way, wherever it is explained.
 fn finish(at: &Situation, tree: &TreeName) -> String {
     let done = "To finish: commit here, then `weald task done --report \"what was done\"`";
     match at.finish {

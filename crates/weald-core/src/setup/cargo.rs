@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::links::starts_as_path;
 
-/// Whether a unit's list of dependencies (a `.d` file) tells that a path of main was compiled into it. What a package of
+/// Whether a unit's list of dependencies (a `.d` file) shows that a path of main was compiled into it. What a package of
 /// elsewhere has from its own build script stays: cargo knows how to move that.
 pub fn is_bound_to(dependencies: &str, main: &Path) -> bool {
     let main = main.as_os_str().as_encoded_bytes();

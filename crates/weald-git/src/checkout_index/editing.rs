@@ -14,7 +14,7 @@ pub struct NewEntry {
     pub id: Vec<u8>,
 }
 
-/// Where the length of a path stops being told in an entry's flags.
+/// Where the length of a path does not fit into an entry's flags.
 const LONG: usize = 0xfff;
 
 /// From which version on an entry can have more flags.

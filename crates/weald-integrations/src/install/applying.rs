@@ -46,7 +46,7 @@ impl Planned {
     }
 
     /// As people and programs see it.
-    pub(super) fn told(&self) -> ChangedConfig {
+    pub(super) fn change(&self) -> ChangedConfig {
         let name = self.path.display().to_string();
         let side = |text: &Option<String>| match text {
             Some(text) => (name.clone(), text.clone()),
@@ -208,7 +208,7 @@ pub(super) fn apply(plan: &[Planned], records: &Records) -> Result<(), InstallEr
     }
     for (at, planned) in changing.iter().enumerate() {
         if let Err(error) = write(planned, records) {
-            // The error that is told is the first one.
+            // The error that is returned is the first one.
             changing[..at].iter().rev().for_each(|done| {
                 let _ = put(&done.place, done.old.as_deref());
             });

@@ -12,7 +12,7 @@ use weald_control::identity::KNOWN_BY;
 /// Where the user's own settings and state are, if not in the usual places.
 const FOLDERS: [&str; 2] = ["XDG_CONFIG_HOME", "XDG_STATE_HOME"];
 
-/// What agents without hooks are told.
+/// The instructions of agents without hooks.
 const INSTRUCTIONS: &str = include_str!("instructions.md");
 
 /// A file and what belongs in it.

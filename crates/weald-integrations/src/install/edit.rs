@@ -139,7 +139,7 @@ pub(super) fn is_empty(text: &str) -> bool {
     matches!(bare.trim_start_matches(BYTE_ORDER_MARK), "" | "{}")
 }
 
-/// Whether a word starts weald: by its name, or by one that tells versions apart, as `weald-0.1`.
+/// Whether a word starts weald: by its name, or by one that distinguishes versions, as `weald-0.1`.
 pub(super) fn is_weald(program: &str) -> bool {
     let name = program.rsplit('/').next().unwrap_or_default();
     let rest = name.strip_prefix("weald");

@@ -1,4 +1,4 @@
-//! `git weald`: git runs `git-weald` of the search path, so a link of that name beside the program is all it takes.
+//! `git weald`: git runs `git-weald` of the search path, so a link of that name next to the program is all it takes.
 //!
 //! An alias would do, too, but git runs those from the top of the checkout, where relative paths mean something else.
 
@@ -18,8 +18,8 @@ pub struct GitLink {
 }
 
 impl GitLink {
-    /// The one beside a program.
-    pub fn beside(program: &Path) -> Self {
+    /// The one next to a program.
+    pub fn next_to(program: &Path) -> Self {
         Self {
             link: program.with_file_name(NAME),
             program: program.to_owned(),

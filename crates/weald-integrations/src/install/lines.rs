@@ -14,23 +14,23 @@ const CONTEXT: usize = 3;
 /// The change as `diff -u` shows it; empty if there is none. A text that is not there has no name.
 pub(super) fn unified(old: (&str, &str), new: (&str, &str)) -> String {
     let (before, after) = (lines(old.1), lines(new.1));
-    let mut told = String::new();
+    let mut text = String::new();
     for hunk in group_diff_ops(compare(&before, &after), CONTEXT) {
-        if told.is_empty() {
-            told = format!("--- {}\n+++ {}\n", old.0, new.0);
+        if text.is_empty() {
+            text = format!("--- {}\n+++ {}\n", old.0, new.0);
         }
         let (first, last) = (&hunk[0], &hunk[hunk.len() - 1]);
         let old = range(first.old_range().start..last.old_range().end);
         let new = range(first.new_range().start..last.new_range().end);
-        told.push_str(&format!("@@ -{old} +{new} @@\n"));
+        text.push_str(&format!("@@ -{old} +{new} @@\n"));
         for change in hunk.iter().flat_map(|op| op.iter_changes(&before, &after)) {
-            told.push_str(&format!("{}{}", change.tag(), change.value()));
-            if !told.ends_with('\n') {
-                told.push_str("\n\\ No newline at end of file\n");
+            text.push_str(&format!("{}{}", change.tag(), change.value()));
+            if !text.ends_with('\n') {
+                text.push_str("\n\\ No newline at end of file\n");
             }
         }
     }
-    told
+    text
 }
 
 fn range(lines: Range<usize>) -> String {

@@ -1,7 +1,7 @@
-//! How far each tracker was told, and up to where it was shown what went wrong: `source.json` of the private directory.
+//! How far each tracker is up to date, and up to where it was shown what went wrong: `source.json` of the private directory.
 //!
-//! Every tracker has a place of its own, so going to another one and back tells nothing again. What can't be read begins
-//! at the newest event: to tell everything again would undo what people did over there since.
+//! Every tracker has a place of its own, so going to another one and back reports nothing again. What can't be read begins
+//! at the newest event: to report everything again would undo what people did over there since.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -20,15 +20,15 @@ const PLACES_FILE: &str = "source.json";
 /// Held while the file is changed, which takes no time.
 const PLACES_LOCK: &str = "source.json.lock";
 
-/// Held while a tracker is told.
-const TELLING_LOCK: &str = "source.lock";
+/// Held while a tracker is updated.
+const UPDATE_LOCK: &str = "source.lock";
 
 /// Where one tracker is in the log.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Place {
     /// Up to here it knows everything.
     pub told: Seq,
-    /// The last time that telling failed.
+    /// The last time that an update failed.
     pub failed: Seq,
     /// Up to here somebody was shown what failed.
     pub shown: Seq,
@@ -84,9 +84,9 @@ pub(super) fn change(
     })
 }
 
-/// The right to tell, for as long as it is held; none while another process has it.
+/// The right to update, for as long as it is held; none while another process has it.
 pub(super) fn alone(private: &Path) -> io::Result<Option<File>> {
-    let lock = open(private, TELLING_LOCK)?;
+    let lock = open(private, UPDATE_LOCK)?;
     match lock.try_lock() {
         Ok(()) => Ok(Some(lock)),
         Err(std::fs::TryLockError::WouldBlock) => Ok(None),

@@ -24,7 +24,7 @@ pub fn requeues() -> Vec<Instruction> {
     ]
 }
 
-/// Says "done" to whoever sets the limit of core files, and leaves it: at exactly 1 the kernel gives no core to a program of
+/// Says "done" to a process that sets the limit of core files, and leaves it: at exactly 1 the kernel gives no core to a program of
 /// the host's, and at 0 it would. Programs that want none have none, and some of them end when the call fails. Whoever wants
 /// the old limit back in the same call gets an error, because it would not be filled in.
 pub fn core_limits() -> Vec<Instruction> {

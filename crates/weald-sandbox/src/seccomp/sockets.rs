@@ -1,4 +1,4 @@
-//! Which sockets may be made, and what they tell of their peers.
+//! Which sockets may be made, and what they reveal of their peers.
 
 use super::{
     ALLOW, ASK, EACCES, ENOPROTOOPT, UnixSockets, answer, argument, jump_equal, load, mask,

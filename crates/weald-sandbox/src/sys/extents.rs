@@ -9,7 +9,7 @@ const GET: libc::c_ulong = 0xC020_660B;
 const LAST: u32 = 0x1;
 const SHARED: u32 = 0x2000;
 
-/// How many extents one call tells.
+/// How many extents one call lists.
 const BATCH: usize = 64;
 
 /// How many are asked for; a file in more pieces is counted as far as that.
@@ -37,7 +37,7 @@ struct Map {
     extents: [Extent; BATCH],
 }
 
-/// The parts of the disk that a file shares with others, as place and length; an error where the file system does not tell.
+/// The parts of the disk that a file shares with others, as place and length; an error where the file system does not say.
 pub fn shared_extents(file: BorrowedFd<'_>) -> io::Result<Vec<(u64, u64)>> {
     let mut found = Vec::new();
     let (mut start, mut seen) = (0, 0);

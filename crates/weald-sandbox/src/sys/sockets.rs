@@ -209,7 +209,7 @@ impl Question {
 }
 
 #[repr(C)]
-struct Reply {
+struct NotificationResponse {
     id: u64,
     value: i64,
     error: i32,
@@ -241,14 +241,14 @@ pub fn answer_question(listener: &OwnedFd, id: u64, verdict: Verdict) -> io::Res
         Verdict::GoOn => (0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32),
         Verdict::Failed(error) => (-error.raw_os_error().unwrap_or(libc::EACCES), 0),
     };
-    let mut reply = Reply {
+    let mut response = NotificationResponse {
         id,
         value: 0,
         error,
         flags,
     };
     // SAFETY: the structure has the kernel's layout and outlives the call.
-    check_int(unsafe { libc::ioctl(listener.as_raw_fd(), SEND, &raw mut reply) }).map(drop)
+    check_int(unsafe { libc::ioctl(listener.as_raw_fd(), SEND, &raw mut response) }).map(drop)
 }
 
 /// Puts a copy of a descriptor into the asker, closed on exec if `closes`; answers its number there. With `ends` that is

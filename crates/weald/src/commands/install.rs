@@ -162,7 +162,7 @@ impl Install {
                 Failure::new("usage", weald_app::exit::USAGE, message).hint("weald install git")
             );
         }
-        let link = GitLink::beside(&own.program);
+        let link = GitLink::next_to(&own.program);
         Ok(match self.dry_run {
             true => link.look(direction)?,
             false => link.perform(direction)?,

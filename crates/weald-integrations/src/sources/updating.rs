@@ -1,8 +1,8 @@
-//! Telling a tracker what became of its tasks, from the log.
+//! TrackerUpdate a tracker what became of its tasks, from the log.
 //!
 //! Up to which event that was done is in a place of its own (`places`), so it happens after the commit, once, by whichever
-//! process comes next. One process tells at a time, and nobody waits for it: whoever finds it at work leaves, and it looks
-//! again before it ends. What was told, or failed, is recorded; a failure is not tried again by itself.
+//! process comes next. One process updates at a time, and nobody waits for it: another process that finds it at work leaves, and it looks
+//! again before it ends. What was reported, or failed, is recorded; a failure is not tried again by itself.
 //!
 //! Not where a task changes: there are a dozen such places, some hold leases, and a process may end right after its
 //! commit.
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use weald_core::event::{Change, Event, EventKind};
 use weald_core::id::{Seq, TaskId};
 use weald_core::landed::has_unlanded;
-use weald_core::source::{Telling, Tellings, Tracker, is_owed, source_of};
+use weald_core::source::{Tracker, TrackerUpdate, TrackerUpdates, is_owed, source_of};
 use weald_core::store::{Durability, EventFilter, StoreError};
 use weald_core::task::{Task, TaskStatus};
 
@@ -26,15 +26,15 @@ const BATCH: u64 = 1_000;
 /// How far back is looked for the landing of a task.
 const STORY: u64 = 100;
 
-/// How long one process tells; what is left is told after the next change.
+/// How long one process updates; what is left is reported after the next change.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// How many failures are shown one by one.
 const SHOWN: usize = 3;
 
-/// Why nothing more was told.
+/// Why nothing more was reported.
 #[derive(Debug, thiserror::Error)]
-pub enum TellingError {
+pub enum UpdateError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The place in the log could not be read or written down.
@@ -42,9 +42,9 @@ pub enum TellingError {
     Place(#[from] std::io::Error),
 }
 
-/// Begins to follow the log for a tracker that nothing is known of: what was before is not told.
+/// Begins to follow the log for a tracker that nothing is known of: what was before is not reported.
 pub fn follow_for_tracker(engine: &Engine, private: &Path, tracker: Tracker) {
-    let newest = engine.last_seq().map_err(TellingError::from);
+    let newest = engine.last_seq().map_err(UpdateError::from);
     let begun = newest.and_then(|newest| Ok(places::begin(private, tracker, newest)?));
     if let Err(error) = begun {
         let tracker = tracker.as_str();
@@ -52,57 +52,57 @@ pub fn follow_for_tracker(engine: &Engine, private: &Path, tracker: Tracker) {
     }
 }
 
-/// Whether something could not be told that nobody was shown yet. Costs one small file.
-pub fn has_untold(private: &Path, tracker: Tracker) -> bool {
+/// Whether an update failed that nobody was shown yet. Costs one small file.
+pub fn has_failed_updates(private: &Path, tracker: Tracker) -> bool {
     places::place(private, tracker).is_some_and(places::Place::has_unshown)
 }
 
 impl Source {
-    /// Whether the tracker has to be told something.
-    pub fn wants_telling(&self, engine: &Engine, private: &Path) -> Result<bool, TellingError> {
+    /// Whether something has to be reported to the tracker.
+    pub fn wants_update(&self, engine: &Engine, private: &Path) -> Result<bool, UpdateError> {
         if !self.updates {
             return Ok(false);
         }
         let Some(place) = places::place(private, self.tracker) else {
             return Ok(false);
         };
-        let (tellings, newest) = self.pending(engine, place.told)?;
-        if tellings.is_empty() {
+        let (updates, newest) = self.pending(engine, place.told)?;
+        if updates.is_empty() {
             self.remember(private, newest)?;
         }
-        Ok(!tellings.is_empty())
+        Ok(!updates.is_empty())
     }
 
     /// Tells the tracker what it does not know yet, unless another process does. What went wrong is recorded, and can be
-    /// asked for by [`Source::untold`].
-    pub fn tell(&self, engine: &Engine, private: &Path) -> Result<(), TellingError> {
+    /// asked for by [`Source::failed_updates`].
+    pub fn update(&self, engine: &Engine, private: &Path) -> Result<(), UpdateError> {
         let deadline = Instant::now() + PATIENCE;
-        while self.wants_telling(engine, private)? && Instant::now() < deadline {
+        while self.wants_update(engine, private)? && Instant::now() < deadline {
             let Some(lock) = places::alone(private)? else {
                 return Ok(());
             };
-            self.tell_all(engine, private, deadline)?;
+            self.send_all(engine, private, deadline)?;
             // What was recorded until now was left to us; only what comes after finds nobody at work.
             drop(lock);
         }
         Ok(())
     }
 
-    fn tell_all(
+    fn send_all(
         &self,
         engine: &Engine,
         private: &Path,
         deadline: Instant,
-    ) -> Result<(), TellingError> {
+    ) -> Result<(), UpdateError> {
         let Some(place) = places::place(private, self.tracker) else {
             return Ok(());
         };
-        let (tellings, _) = self.pending(engine, place.told)?;
-        for telling in tellings {
+        let (updates, _) = self.pending(engine, place.told)?;
+        for update in updates {
             if Instant::now() >= deadline {
                 return Ok(());
             }
-            if let Some(failed) = self.tell_one(engine, &telling)? {
+            if let Some(failed) = self.send_one(engine, &update)? {
                 places::change(private, self.tracker, |place| {
                     if !place.has_unshown() {
                         place.shown = Seq(failed.0 - 1);
@@ -110,13 +110,17 @@ impl Source {
                     place.failed = failed;
                 })?;
             }
-            self.remember(private, telling.seq)?;
+            self.remember(private, update.seq)?;
         }
         Ok(())
     }
 
-    /// What could not be told, in words, for whoever asks first.
-    pub fn untold(&self, engine: &Engine, private: &Path) -> Result<Vec<String>, TellingError> {
+    /// Updates that failed, in words, for the first who asks.
+    pub fn failed_updates(
+        &self,
+        engine: &Engine,
+        private: &Path,
+    ) -> Result<Vec<String>, UpdateError> {
         let taken = places::change(private, self.tracker, |place| {
             place.shown = place.shown.max(place.failed);
         })?;
@@ -155,9 +159,9 @@ impl Source {
     }
 
     /// Tells one thing, and records how that went; gives the event of a failure.
-    fn tell_one(&self, engine: &Engine, telling: &Telling) -> Result<Option<Seq>, StoreError> {
-        let (task, order) = (&telling.task, telling.order);
-        let words = match self.words(order, task, &telling.message) {
+    fn send_one(&self, engine: &Engine, update: &TrackerUpdate) -> Result<Option<Seq>, StoreError> {
+        let (task, order) = (&update.task, update.order);
+        let words = match self.words(order, task, &update.message) {
             Ok(None) => return Ok(None),
             Ok(Some(words)) => Ok(words),
             Err(error) => Err(error),
@@ -187,42 +191,46 @@ impl Source {
         Ok(Some(recorded?).filter(|_| done.is_err()))
     }
 
-    /// What has to be told, and the newest event there is.
-    fn pending(&self, engine: &Engine, since: Seq) -> Result<(Vec<Telling>, Seq), StoreError> {
-        let (mut tellings, mut newest) = (Tellings::default(), since);
+    /// What has to be reported, and the newest event there is.
+    fn pending(
+        &self,
+        engine: &Engine,
+        since: Seq,
+    ) -> Result<(Vec<TrackerUpdate>, Seq), StoreError> {
+        let (mut updates, mut newest) = (TrackerUpdates::default(), since);
         loop {
             let events = batch(engine, newest)?;
             let Some(last) = events.last().map(|event| event.seq) else {
                 break;
             };
             for event in &events {
-                tellings.take(event, self.tracker);
+                updates.take(event, self.tracker);
             }
             newest = last;
         }
         // A landing is recorded before its task is done: the place may be between the two.
-        for task in tellings.unexplained() {
-            let mut story = Tellings::default();
+        for task in updates.unexplained() {
+            let mut story = TrackerUpdates::default();
             for event in story_of(engine, &task)? {
                 story.take(&event, self.tracker);
             }
-            tellings.explain(&task, story);
+            updates.explain(&task, story);
         }
         // The target does not have it yet. Where nothing lands by itself, the end of the task is the end of it.
-        for task in tellings.unexplained() {
+        for task in updates.unexplained() {
             if self.lands && has_unlanded_work(engine, &task)? {
-                tellings.hold_back(&task);
+                updates.hold_back(&task);
             }
         }
-        for id in tellings.settled() {
+        for id in updates.settled() {
             let task = engine.look(|tx| tx.task(&id))?;
             let is_theirs = |task: &Task| source_of(task) == Some(self.tracker.as_str());
             let done = task.filter(|task| task.status == TaskStatus::Completed && is_theirs(task));
             if done.is_some() && is_owed(&story_of(engine, &id)?) {
-                tellings.close(&id);
+                updates.close(&id);
             }
         }
-        Ok((tellings.finish(), newest))
+        Ok((updates.finish(), newest))
     }
 
     /// Never back: somebody else may have gone further.
