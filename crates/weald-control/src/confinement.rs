@@ -2,7 +2,6 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::DirBuilder;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -13,6 +12,7 @@ use weald_git::{born, device};
 use weald_sandbox::{Level, Limits, Network, Policy};
 
 use crate::files::read_small;
+use crate::marker::hash_of;
 use crate::place::CONTROL_PLANE;
 use crate::standing::repositories;
 
@@ -65,11 +65,8 @@ pub fn sandbox_policy(config: &Config, request: SandboxRequest<'_>) -> Policy {
             SandboxLevel::Landlock => Level::Landlock,
             SandboxLevel::Full => Level::Full,
         },
-        read_only: false,
-        show: Vec::new(),
         mask,
         hidden,
-        reveal: Vec::new(),
         sockets: paths(&config.sandbox_sockets),
         datagrams: config.sandbox_datagrams,
         devices: paths(&config.sandbox_devices),
@@ -79,18 +76,17 @@ pub fn sandbox_policy(config: &Config, request: SandboxRequest<'_>) -> Policy {
         },
         home_layer: request.home_layer,
         home: request.home.clone(),
-        tmp: None,
         limits: Limits {
             cpu: count(config.sandbox_cpu_seconds).map(std::time::Duration::from_secs),
             memory: config.sandbox_memory,
-            data: None,
             processes: count(config.sandbox_processes),
             file_size: config.sandbox_file_size,
             tmp: config.sandbox_tmp,
+            ..Limits::default()
         },
         debugs: true,
-        simulated: Default::default(),
         write,
+        ..Policy::default()
     }
 }
 
@@ -236,20 +232,12 @@ pub fn home_layer_at(home: &Path, directory: &Path) -> PathBuf {
     let path = directory
         .canonicalize()
         .unwrap_or_else(|_| directory.to_owned());
-    layers(home).join(format!("{:016x}", hash(&path)))
+    layers(home).join(format!("{:016x}", hash_of(&path)))
 }
 
 /// Where what runs in a tree write to their home is kept: for this tree alone, also if another one gets its name later.
 pub fn home_layer_of_tree(home: &Path, repository: &Path, tree: TreeId) -> PathBuf {
-    layers(home).join(format!("{:016x}-{tree}", hash(repository)))
-}
-
-/// FNV-1a: a name for a folder, not a secret.
-fn hash(path: &Path) -> u64 {
-    let bytes = path.as_os_str().as_bytes().iter();
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
+    layers(home).join(format!("{:016x}-{tree}", hash_of(repository)))
 }
 
 fn expand(path: &str, home: Option<&Path>) -> PathBuf {

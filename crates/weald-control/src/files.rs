@@ -81,19 +81,7 @@ pub fn read_small_bytes(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> 
 
 /// Reads a regular file of any size; `None` if there is none. Waits on no FIFO.
 pub fn read_bytes(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits() as i32;
-    let mut options = OpenOptions::new();
-    let mut file = match options.read(true).custom_flags(nonblocking).open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
-    }
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
-    Ok(Some(bytes))
+    read_small_bytes(path, u64::MAX)
 }
 
 /// Writes a file beside its place and renames it there: others see the old one or the new one.

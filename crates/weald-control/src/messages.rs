@@ -8,12 +8,12 @@ use weald_core::message_rules::{self, Replied};
 use weald_core::name::SessionName;
 use weald_core::store::{Counter, Durability, MessageFilter, SessionSet, StoreError, Write};
 use weald_core::task::{PlanApproval, Task};
-use weald_core::task_rules::{self, TaskInput};
+use weald_core::task_rules::TaskInput;
 use weald_sandbox::Cancel;
 
 use crate::engine::Engine;
 use crate::sessions::held;
-use crate::tasks::{TaskError, require_task};
+use crate::tasks::{TaskError, decide_task, require_task};
 
 /// How long waiting does not notice that it is to end.
 const GLANCE: Duration = Duration::from_millis(250);
@@ -263,7 +263,6 @@ fn record_plan(
     message: MessageId,
 ) -> Result<(), MessageError> {
     let input = TaskInput::Plan { state, message };
-    let decided = task_rules::decide(task, input, tx.now()).map_err(TaskError::from)?;
-    tx.record(Some(actor), decided.1)?;
+    decide_task(tx, Some(actor), task, input)?;
     Ok(())
 }

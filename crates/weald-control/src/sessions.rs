@@ -13,10 +13,10 @@ use weald_core::store::{
     AgentFilter, Durability, Read, SessionSet, StoreError, TaskClass, TaskFilter,
 };
 use weald_core::task::{Task, TaskStatus};
-use weald_core::task_rules::{self, TaskInput};
+use weald_core::task_rules::TaskInput;
 
 use crate::engine::Engine;
-use crate::tasks::{TaskError, require_task};
+use crate::tasks::{TaskError, decide_task, require_task};
 use crate::tree_records::called;
 
 /// Why something did not happen to a session.
@@ -100,7 +100,7 @@ impl Engine {
                 Some(session) => Some(self.view(tx, session)?),
                 None => None,
             };
-            // An agent of that name may go on without whoever started it: the name is free for the next one.
+            // An agent of that name may continue without its starter: the name is free for the next one.
             let is_gone = |process| self.processes.state(process) == ProcessState::Gone;
             let before = before.as_ref().map(|view| {
                 let life = match view.session.process.as_ref().is_some_and(is_gone) {
@@ -180,10 +180,7 @@ impl Engine {
                     token: Some(lease.token),
                     ttl: self.settings.lease_ttl,
                 };
-                let decided = task_rules::decide(&task, input, tx.now());
-                let (task, change) = decided.map_err(TaskError::from)?;
-                tx.record(Some(name), change)?;
-                renewed.push(task.id);
+                renewed.push(decide_task(tx, Some(name), &task, input)?.id);
             }
             Ok(renewed)
         })
@@ -278,7 +275,7 @@ impl Engine {
         }))
     }
 
-    /// Who else says by a heartbeat that it works on a task, and lives. What an agent's session said is told by the agent's
+    /// Who else says by a heartbeat that it works on a task, and lives. What an agent's session said is known by the agent's
     /// own record.
     pub(crate) fn declared_by_other(
         &self,
@@ -306,7 +303,7 @@ impl Engine {
         Ok(None)
     }
 
-    /// Leaves a note for whoever comes next.
+    /// Leaves a note for the next session.
     pub fn note(&self, name: &SessionName, text: String) -> Result<SessionView, SessionError> {
         self.change(Some(name), Durability::Process, |tx| {
             let session = match tx.session(name)? {
@@ -334,10 +331,7 @@ impl Engine {
                 let input = TaskInput::Release {
                     token: task.lease.as_ref().map(|lease| lease.token),
                 };
-                let (task, change) =
-                    task_rules::decide(&task, input, tx.now()).map_err(TaskError::from)?;
-                tx.record(Some(name), change)?;
-                released.push(task.id);
+                released.push(decide_task(tx, Some(name), &task, input)?.id);
             }
             let (session, change) = session_rules::ended(&session, tx.now());
             tx.record(Some(name), change)?;
@@ -404,7 +398,7 @@ impl Engine {
         }
     }
 
-    /// What the process table says of a session: of its own process, and of whoever watches over an agent of that name.
+    /// What the process table says of a session: of its own process, and of the supervisor of an agent of that name.
     fn process_state(
         &self,
         tx: &(impl Read + ?Sized),

@@ -212,8 +212,7 @@ impl Engine {
             ttl,
             blockers: blockers(tx, &task)?,
         };
-        let (task, change) = task_rules::decide(&task, input, tx.now())?;
-        tx.record(Some(session), change)?;
+        let task = decide_task(tx, Some(session), &task, input)?;
         lead(tx, session, Some(&task))?;
         let lease = task.lease.clone().expect("a claim makes a lease");
         Ok(Claimed { task, lease })
@@ -263,7 +262,7 @@ impl Engine {
         })
     }
 
-    /// Whether a task is there for whoever asks for the next one.
+    /// Whether there is a next task.
     pub fn has_ready(&self) -> Result<bool, TaskError> {
         Ok(self.look(|tx| self.has_next(tx))?)
     }
@@ -354,8 +353,8 @@ impl Engine {
     }
 }
 
-/// Decides one input on a task and records it. Whoever held it, and does so no more, is led back to the main checkout.
-pub fn move_in(
+/// Decides one input on a task and records it.
+pub(crate) fn decide_task(
     tx: &mut dyn Write,
     actor: Option<&SessionName>,
     task: &Task,
@@ -363,6 +362,17 @@ pub fn move_in(
 ) -> Result<Task, TaskError> {
     let (next, change) = task_rules::decide(task, input, tx.now())?;
     tx.record(actor, change)?;
+    Ok(next)
+}
+
+/// Decides one input on a task. A session that holds it no more is led back to the main checkout.
+pub fn move_in(
+    tx: &mut dyn Write,
+    actor: Option<&SessionName>,
+    task: &Task,
+    input: TaskInput,
+) -> Result<Task, TaskError> {
+    let next = decide_task(tx, actor, task, input)?;
     let holder = task.lease.as_ref().filter(|_| next.lease.is_none());
     if let Some(lease) = holder {
         lead_back(tx, &lease.session, &task.id)?;

@@ -65,7 +65,7 @@ words! {
         Running = "running",
         /// Its command is stopped until somebody lets it go on.
         Paused = "paused",
-        /// It was silent for so long that its owner was told, twice.
+        /// It was silent for so long that its owner was reminded twice.
         Stalled = "stalled",
         /// Its command ended; what it left is committed, taken in and landed.
         Finishing = "finishing",
@@ -84,14 +84,15 @@ impl AgentStatus {
 }
 
 /// What follows when an agent's command succeeded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Goal {
     /// Its work lands, which completes the task.
+    #[default]
     Land,
     /// The task is completed; its tree stays.
     Finish,
-    /// Nothing: whoever started it decides (a phase, an entry of a race).
+    /// Nothing: its starter decides (a phase, an entry of a race).
     Stay,
 }
 
@@ -125,7 +126,7 @@ pub enum Wanted {
 pub struct Usage {
     pub input_tokens: u64,
     pub output_tokens: u64,
-    /// Money, where its stream tells.
+    /// Money, where its stream reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
 }
@@ -246,7 +247,7 @@ pub struct Agent {
     pub code: Option<i32>,
     /// How often this task was tried, with this one.
     pub attempt: u32,
-    /// Who started it, and is told.
+    /// Who started it, and gets its messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spawned_by: Option<SessionName>,
     /// The process that watches over it; at first, the one that starts it.
@@ -267,7 +268,7 @@ pub struct Agent {
     /// What somebody wants of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wanted: Option<Wanted>,
-    /// How often its owner was told that it is silent.
+    /// How often its owner was reminded that it is silent.
     #[serde(default)]
     pub told: u32,
     /// What was found when it stalled.

@@ -1,7 +1,7 @@
 //! Landings: one attempt each to bring a tree's commits to the target.
 //!
 //! A landing goes `queued -> testing -> moving` and ends as one of the final states. `moving` is the intent: from then on
-//! the target's ref, its index and its files may be half-way, and whoever comes next compares the ref with the recorded
+//! the target's ref, its index and its files may be half-way, and the next process compares the ref with the recorded
 //! (old, new) before anything else.
 
 use std::path::PathBuf;
@@ -10,7 +10,6 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::choice::{choice, words};
-pub use crate::cleanup::Cleanup;
 use crate::error_code::ErrorCode;
 use crate::id::{LandingId, TaskId, Token, TreeId};
 use crate::kept_change::KeptChange;
@@ -236,6 +235,32 @@ impl Landing {
     }
 }
 
+/// What a landing cleaned up.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cleanup {
+    /// `trashed`, `already_gone`, `absent` or `kept`.
+    pub directory: String,
+    /// `deleted`, `kept_unmerged`, `kept_by_policy`, `absent` or `kept`.
+    pub branch: String,
+    /// `removed` (into the trash) or `kept`.
+    pub record: String,
+    /// `completed`, `reopened` (by a revert), `kept` or `none`.
+    pub task: String,
+    /// Why something was kept that would have gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// How many ignored files went with the directory.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub ignored: u64,
+    /// How to get the directory back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restore: Option<String>,
+}
+
+fn is_none(count: &u64) -> bool {
+    *count == 0
+}
+
 /// What happens to a landing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LandingInput {
@@ -274,7 +299,7 @@ pub enum LandingInput {
     Refuse(Reason),
     /// Somebody took it out.
     Drop,
-    /// What was cleaned up, told afterwards.
+    /// What was cleaned up, recorded afterwards.
     CleanedUp(Cleanup),
     /// A change of the user's was not put back.
     Kept(KeptChange),

@@ -18,7 +18,6 @@ pub mod binding;
 mod choice;
 pub mod claude;
 pub mod clean;
-mod cleanup;
 pub mod cloud_event;
 pub mod config;
 pub mod dependencies;

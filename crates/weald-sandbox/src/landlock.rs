@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -42,12 +43,7 @@ pub fn read_only_these<'p>(
     home: &Path,
     paths: impl Iterator<Item = &'p PathBuf>,
 ) -> io::Result<()> {
-    let attributes = RulesetAttributes {
-        handled_fs: READ_FILE | READ_DIR,
-        handled_net: 0,
-        scoped: 0,
-    };
-    let ruleset = sys::landlock_ruleset(&attributes, abi(policy)?)?;
+    let ruleset = ruleset(policy, READ_FILE | READ_DIR, 0, 0)?;
     allow(&ruleset, home, READ_DIR)?;
     for path in paths {
         // What went meanwhile, or can't be opened by this user, needs no rule.
@@ -58,13 +54,8 @@ pub fn read_only_these<'p>(
 
 /// The domain around the run's own: nothing in it reaches abstract sockets from outside of it.
 pub fn keep_abstract_sockets_inside(policy: &Policy) -> io::Result<()> {
-    let attributes = RulesetAttributes {
-        // A domain that does not allow this denies it.
-        handled_fs: REFER,
-        handled_net: 0,
-        scoped: ABSTRACT_SOCKETS,
-    };
-    let ruleset = sys::landlock_ruleset(&attributes, abi(policy)?)?;
+    // A domain that does not allow REFER denies it.
+    let ruleset = ruleset(policy, REFER, 0, ABSTRACT_SOCKETS)?;
     allow(&ruleset, Path::new("/"), REFER)?;
     sys::landlock_restrict(&ruleset)
 }
@@ -83,19 +74,21 @@ fn abi(policy: &Policy) -> io::Result<u32> {
     }
 }
 
-pub fn confine(policy: &Policy, extra_writable: &[&Path]) -> io::Result<()> {
-    let abi = abi(policy)?;
-    let offline = policy.network == Network::Off;
+fn ruleset(policy: &Policy, handled_fs: u64, handled_net: u64, scoped: u64) -> io::Result<OwnedFd> {
     let attributes = RulesetAttributes {
-        handled_fs: ALL_FS,
-        handled_net: if offline && policy.level == Level::Landlock {
-            ALL_NET
-        } else {
-            0
-        },
-        scoped: ALL_SCOPES,
+        handled_fs,
+        handled_net,
+        scoped,
     };
-    let ruleset = sys::landlock_ruleset(&attributes, abi)?;
+    sys::landlock_ruleset(&attributes, abi(policy)?)
+}
+
+pub fn confine(policy: &Policy, extra_writable: &[&Path]) -> io::Result<()> {
+    let handled_net = match (policy.level, policy.network) {
+        (Level::Landlock, Network::Off) => ALL_NET,
+        _ => 0,
+    };
+    let ruleset = ruleset(policy, ALL_FS, handled_net, ALL_SCOPES)?;
     match policy.level {
         Level::Full => allow(&ruleset, Path::new("/"), READ)?,
         Level::Landlock => {
@@ -171,7 +164,7 @@ fn devices(level: Level) -> Vec<&'static str> {
     }
 }
 
-fn allow(ruleset: &std::os::fd::OwnedFd, path: &Path, rights: u64) -> io::Result<()> {
+fn allow(ruleset: &OwnedFd, path: &Path, rights: u64) -> io::Result<()> {
     // Without reading it: what this user can't read may still be named.
     let opened = File::options()
         .read(true)

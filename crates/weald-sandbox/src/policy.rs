@@ -6,10 +6,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 /// How strong the sandbox is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
     /// Namespaces, a read-only view, Landlock, seccomp.
+    #[default]
     Full,
     /// Landlock and seccomp alone, with exceptions: see [`Level::not_covered`].
     Landlock,
@@ -123,7 +124,7 @@ pub struct Revealed {
 }
 
 /// What a run may do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
     pub level: Level,
     /// Directories that may be written. They must exist; symbolic links in their paths were resolved.
@@ -168,23 +169,8 @@ impl Policy {
     /// Write `directory`, nothing else, at level full with network and without debuggers.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         Self {
-            level: Level::Full,
             write: vec![directory.into()],
-            read_only: false,
-            show: Vec::new(),
-            mask: Vec::new(),
-            reveal: Vec::new(),
-            sockets: Vec::new(),
-            datagrams: false,
-            devices: Vec::new(),
-            network: Network::On,
-            home: None,
-            hidden: Vec::new(),
-            home_layer: None,
-            tmp: None,
-            debugs: false,
-            limits: Limits::default(),
-            simulated: Simulated::default(),
+            ..Self::default()
         }
     }
 }

@@ -5,7 +5,7 @@
 //! them would. Decisions rest on registers alone, never on memory that another thread could change.
 //!
 //! No call that has a mode makes a set-user-id file, and none that creates a file makes it set-group-id. `chmod` may still
-//! set the group's bit: directories of shared repositories need it, and a filter can't tell them from files (`set_id`
+//! set the group's bit: directories of shared repositories need it, and a filter can't distinguish them from files (`set_id`
 //! takes it from files afterwards).
 
 mod shared;
@@ -277,7 +277,7 @@ const CREATES: u32 = (libc::O_CREAT | (libc::O_TMPFILE & !libc::O_DIRECTORY)) as
 
 const WRITES: u32 = (libc::O_WRONLY | libc::O_RDWR) as u32;
 
-/// Refuses modes by which others would run a file with the rights of whoever made it. The launcher is asked about files that
+/// Refuses modes by which others would run a file with the rights of the user who made it. The launcher is asked about files that
 /// are opened for writing and not created: it has some of /proc's, which is read-only inside.
 fn modes(sockets: UnixSockets) -> Vec<Instruction> {
     let refuses =
@@ -385,7 +385,7 @@ fn refused_ioctls() -> Vec<Instruction> {
     checks
 }
 
-/// A lease on a file of the host's makes whoever writes it wait.
+/// A lease on a file of the host's makes its writers wait.
 fn refused_fcntls() -> Vec<Instruction> {
     let is_lease = jump_equal(libc::F_SETLEASE as u32, 0, 1);
     vec![load(argument(1)), is_lease, answer(EPERM)]
@@ -405,21 +405,11 @@ const JUMP_GREATER: u16 = 0x25;
 const JUMP_SET: u16 = 0x45;
 
 fn load(offset: u32) -> Instruction {
-    Instruction {
-        code: 0x20,
-        jt: 0,
-        jf: 0,
-        k: offset,
-    }
+    jump(0x20, offset, 0, 0)
 }
 
 fn mask(bits: u32) -> Instruction {
-    Instruction {
-        code: 0x54,
-        jt: 0,
-        jf: 0,
-        k: bits,
-    }
+    jump(0x54, bits, 0, 0)
 }
 
 /// Goes on after `hit` instructions if equal, after `miss` otherwise.
@@ -438,12 +428,7 @@ fn jump(code: u16, value: u32, hit: u8, miss: u8) -> Instruction {
 }
 
 fn answer(action: u32) -> Instruction {
-    Instruction {
-        code: 0x06,
-        jt: 0,
-        jf: 0,
-        k: action,
-    }
+    jump(0x06, action, 0, 0)
 }
 
 #[cfg(test)]

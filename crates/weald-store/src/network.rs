@@ -45,7 +45,7 @@ const NETWORK_FUSE: [&str; 9] = [
     "sshfs",
 ];
 
-/// The kind of a network file system that holds `directory`, or `None` for a local one (or one nobody can tell).
+/// The kind of a network file system that holds `directory`, or `None` for a local one (or an unknown one).
 pub fn network_kind(directory: &Path) -> Option<String> {
     let device = fs::metadata(directory).ok()?.dev();
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;

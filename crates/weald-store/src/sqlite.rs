@@ -1,6 +1,6 @@
 //! The default backend: one SQLite file for all processes of a repository.
 //!
-//! Invariants: WAL mode; every change is one `BEGIN IMMEDIATE` transaction, begun only by whoever holds the turn
+//! Invariants: WAL mode; every change is one `BEGIN IMMEDIATE` transaction, begun only by the holder of the turn
 //! ([`turn`]), so writers queue in the kernel and never poll; a new database appears by rename, complete or not at all;
 //! a database of a newer weald, and a network file system, are refused.
 //!
@@ -164,10 +164,10 @@ impl SqliteStore {
         let rows = statement
             .query_map([], |row| row.get::<_, String>(0))
             .map_err(backend)?;
-        let told: Vec<String> = rows
+        let lines: Vec<String> = rows
             .collect::<std::result::Result<_, _>>()
             .map_err(backend)?;
-        Ok(told.into_iter().filter(|told| told != "ok").collect())
+        Ok(lines.into_iter().filter(|line| line != "ok").collect())
     }
 
     fn lock(&self) -> MutexGuard<'_, Connection> {
@@ -186,7 +186,7 @@ impl Drop for SqliteStore {
         if !is_long || !self.has_written.load(Ordering::Relaxed) {
             return;
         }
-        // Somebody writes, a reader is in the way, the disk is full: the log stays, and whoever writes next tries again.
+        // Somebody writes, a reader is in the way, the disk is full: the log stays, and the next writer tries again.
         if let Some(_turn) = self.turn.as_ref().and_then(Turn::try_take) {
             let connection = self.lock();
             let _ = connection.busy_timeout(Duration::ZERO);
@@ -248,10 +248,7 @@ impl Store for SqliteStore {
 }
 
 fn data_version(connection: &Connection) -> Result<i64> {
-    let mut statement = connection
-        .prepare_cached("PRAGMA data_version")
-        .map_err(backend)?;
-    statement.query_row([], |row| row.get(0)).map_err(backend)
+    rows::value(connection, "PRAGMA data_version", [])
 }
 
 /// Builds a new database beside its place and renames it there, so that nobody ever opens half of one.
@@ -307,23 +304,18 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 
 fn connect(path: &Path, patience: Duration) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags).map_err(backend)?;
-    connection.busy_timeout(patience).map_err(backend)?;
-    // Closing the last connection would fold the log, at every end of a one-shot command.
-    connection
-        .pragma_update(None, "wal_autocheckpoint", LOG_WORKING)
-        .map_err(backend)?;
-    connection
-        .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
-        .map_err(backend)?;
-    connection
-        .pragma_update(None, "foreign_keys", "ON")
-        .map_err(backend)?;
-    connection
-        .pragma_update(None, "synchronous", "NORMAL")
-        .map_err(backend)?;
-    connection.set_prepared_statement_cache_capacity(64);
-    Ok(connection)
+    let opened = || -> rusqlite::Result<Connection> {
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(patience)?;
+        // Closing the last connection would fold the log, at every end of a one-shot command.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+        connection.pragma_update(None, "wal_autocheckpoint", LOG_WORKING)?;
+        connection.pragma_update(None, "foreign_keys", "ON")?;
+        connection.pragma_update(None, "synchronous", "NORMAL")?;
+        connection.set_prepared_statement_cache_capacity(64);
+        Ok(connection)
+    };
+    opened().map_err(backend)
 }
 
 /// Opens a database on a file system that can only be read. What is in the log counts, too: its index is in memory.

@@ -99,8 +99,8 @@ impl Repair {
                 closed.map_err(at(private))
             }
             Self::FeedVault => feed(),
-            Self::MendVault => Ok(vault.mend_shape(&aside)?),
-            Self::MendPacks => Ok(vault.mend_packs(&shared()?, &aside)?),
+            Self::MendVault => Ok(vault.repair_shape(&aside)?),
+            Self::MendPacks => Ok(vault.repair_packs(&shared()?, &aside)?),
             Self::MendPins(pins) => {
                 let _ = feed();
                 let dangling = vault.dangling_pins()?;

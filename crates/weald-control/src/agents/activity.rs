@@ -42,7 +42,7 @@ impl Activity {
         serde_json::from_slice(&text).unwrap_or_default()
     }
 
-    /// Writes it down; whoever reads sees the old or the new one.
+    /// Writes it down; a reader sees the old or the new one.
     pub fn write(&self, folder: &Path) -> std::io::Result<()> {
         let text = serde_json::to_vec(self).expect("an activity has text keys");
         let new = folder.join("activity.new");

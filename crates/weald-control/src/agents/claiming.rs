@@ -20,7 +20,7 @@ use crate::steps::step;
 use crate::tasks::{Claimed, move_in, nothing_ready, require_task};
 
 /// An agent to be started.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct AgentRequest {
     /// Its name; without one, its id.
     pub session: Option<SessionName>,
@@ -30,7 +30,7 @@ pub struct AgentRequest {
     pub model: Option<String>,
     /// The part it plays.
     pub role: Option<String>,
-    /// What it is told about itself.
+    /// The brief that it reads about itself.
     pub brief: Option<String>,
     /// Whether it works in the main checkout.
     pub in_main: bool,
@@ -55,21 +55,9 @@ impl AgentRequest {
     /// A driver's agent whose work follows the goal.
     pub fn new(driver: impl Into<String>, goal: Goal) -> Self {
         Self {
-            session: None,
             driver: driver.into(),
-            command: Vec::new(),
-            model: None,
-            role: None,
-            brief: None,
-            in_main: false,
             goal,
-            begin_at: Stage::Run,
-            resumes: None,
-            conversation: None,
-            token: None,
-            reopen: false,
-            except: Vec::new(),
-            report: None,
+            ..Self::default()
         }
     }
 
@@ -396,7 +384,7 @@ impl Engine {
                     agent: None,
                 }),
             },
-            // Parked, or started by hand: whoever resumes it may have it.
+            // Parked, or started by hand: the agent that resumes it may have it.
             (None, Some(owner)) => Ok(reopen && owner != me),
             (None, None) => Ok(false),
         }

@@ -1,19 +1,19 @@
 //! One claim for several agents: the phases of a task, the entries of a race.
 //!
 //! The claim belongs to a session that is the process at work (`phase-12`, `race-12`), so another one can't begin the same
-//! while it lives, and whoever comes after its end can go on. The agents renew the claim by its token.
+//! while it lives, and another process can continue after its end. The agents renew the claim by its token.
 
 use weald_core::agent::Agent;
 use weald_core::id::{TaskId, Token};
 use weald_core::name::SessionName;
 use weald_core::store::{AgentFilter, Durability};
 use weald_core::task::Task;
-use weald_core::task_rules::{self, TaskInput};
+use weald_core::task_rules::TaskInput;
 
 use super::RecordError;
 use super::reaping::park_race;
 use crate::engine::Engine;
-use crate::tasks::require_task;
+use crate::tasks::{decide_task, require_task};
 
 /// The longest name of a session.
 const LONGEST: usize = 64;
@@ -47,14 +47,12 @@ impl Engine {
                 token: Some(lease.token),
                 ttl: self.settings.lease_ttl,
             };
-            let (task, change) = task_rules::decide(&task, renew, tx.now())?;
-            tx.record(Some(session), change)?;
-            Ok(task)
+            Ok(decide_task(tx, Some(session), &task, renew)?)
         });
         held.inspect_err(|_| self.leave(session))
     }
 
-    /// Ends a session that holds nothing any more; one that does is left to whoever goes on.
+    /// Ends a session that holds nothing any more; one that does is left to the process that continues.
     pub fn leave(&self, session: &SessionName) {
         if self
             .session(session)

@@ -1,7 +1,7 @@
 //! Supervisors that are gone: the next command notices, says so in the record, and gives the task back.
 
 use weald_core::agent::{Agent, Outcome};
-use weald_core::agent_rules::{self, AgentInput};
+use weald_core::agent_rules::AgentInput;
 use weald_core::id::Token;
 use weald_core::session::ProcessState;
 use weald_core::store::{AgentFilter, Durability, Write};
@@ -12,7 +12,7 @@ use weald_core::tree_rules::{self, TreeInput};
 
 use super::RecordError;
 use super::claiming::leave;
-use super::records::require_agent;
+use super::records::{decide_agent, require_agent};
 use crate::engine::Engine;
 use crate::tasks::move_in;
 
@@ -51,8 +51,7 @@ fn crash(tx: &mut dyn Write, agent: &Agent) -> Result<Agent, RecordError> {
         true => format!("its supervisor is gone while it was {}", agent.status),
         false => "the process that started it is gone".to_owned(),
     };
-    let (crashed, change) = agent_rules::decide(agent, AgentInput::Crash { why }, tx.now())?;
-    tx.record(Some(&agent.session), change)?;
+    let crashed = decide_agent(tx, agent, AgentInput::Crash { why })?;
     leave(tx, agent)?;
     end_run(tx, agent)?;
     let Some(task) = tx.task(&agent.task)? else {

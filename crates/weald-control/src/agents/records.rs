@@ -3,7 +3,7 @@
 use weald_core::agent::{Agent, AgentId, FinalReport};
 use weald_core::agent_rules::{self, AgentInput};
 use weald_core::id::{TaskId, Token};
-use weald_core::store::{AgentFilter, Durability, Read, StoreError};
+use weald_core::store::{AgentFilter, Durability, Read, StoreError, Write};
 
 use super::RecordError;
 use super::claiming::leave;
@@ -53,8 +53,7 @@ impl Engine {
         };
         self.change(None, durability, |tx| {
             let agent = require_agent(tx, id)?;
-            let (next, change) = agent_rules::decide(&agent, input, tx.now())?;
-            tx.record(Some(&next.session), change)?;
+            let next = decide_agent(tx, &agent, input)?;
             if next.status.is_over() {
                 leave(tx, &next)?;
             }
@@ -73,20 +72,25 @@ impl Engine {
             let agent = require_agent(tx, id)?;
             let task = crate::tasks::require_task(tx, &agent.task)?;
             // Whoever took the task over speaks for it now.
-            let newest = if task.token == agent.token {
-                token
-            } else {
-                task.token
+            let token = match task.token == agent.token {
+                true => token,
+                false => task.token,
             };
-            let input = AgentInput::Report {
-                token: newest,
-                report,
-            };
-            let (next, change) = agent_rules::decide(&agent, input, tx.now())?;
-            tx.record(Some(&next.session), change)?;
-            Ok(next)
+            let input = AgentInput::Report { token, report };
+            decide_agent(tx, &agent, input)
         })
     }
+}
+
+/// Decides one input on an agent and records it.
+pub(super) fn decide_agent(
+    tx: &mut dyn Write,
+    agent: &Agent,
+    input: AgentInput,
+) -> Result<Agent, RecordError> {
+    let (next, change) = agent_rules::decide(agent, input, tx.now())?;
+    tx.record(Some(&next.session), change)?;
+    Ok(next)
 }
 
 pub(crate) fn require_agent(tx: &(impl Read + ?Sized), id: AgentId) -> Result<Agent, RecordError> {

@@ -54,7 +54,7 @@ pub struct AgentView {
     pub actions: u64,
     /// How much it wrote.
     pub output_bytes: u64,
-    /// The outermost process of its command; before there is one, whoever starts it.
+    /// The outermost process of its command; before there is one, its starter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
     /// Where its tree is, or was.
@@ -176,7 +176,7 @@ impl Engine {
         })
     }
 
-    /// The landing that brought an agent's work to its target, whoever asked for it.
+    /// The landing that brought an agent's work to its target, no matter who asked for it.
     pub fn landed_by(&self, agent: &Agent) -> Result<Option<LandingId>, RecordError> {
         let recorded = agent.end.as_ref().and_then(|end| end.landing);
         let Some(tree) = &agent.tree else {

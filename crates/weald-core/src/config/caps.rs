@@ -1,4 +1,4 @@
-//! Upper limits for the waits, sizes and counts that a repository may set: whoever clones it pays for them in time and disk
+//! Upper limits for the waits, sizes and counts that a repository may set: the user who clones it pays for them in time and disk
 //! space.
 
 use super::kinds::{Key, Kind};

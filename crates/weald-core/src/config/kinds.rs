@@ -1,5 +1,7 @@
 //! What a key is, and what its value may be.
 
+use super::settings::KEYS;
+
 /// What a value may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -69,4 +71,30 @@ pub struct Key {
     pub default: &'static str,
     /// One line for people.
     pub about: &'static str,
+}
+
+/// Looks a key up.
+pub fn find_key(name: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.name == name)
+}
+
+/// Variables that tell a command in a tree where it is; they set no key.
+const TOLD: [&str; 10] = [
+    "WEALD_TREE",
+    "WEALD_TREE_PATH",
+    "WEALD_TASK",
+    "WEALD_TASK_SUBJECT",
+    "WEALD_PROMPT_FILE",
+    "WEALD_TOKEN",
+    "WEALD_SESSION",
+    "WEALD_MAIN",
+    "WEALD_PORT",
+    "WEALD_PORTS",
+];
+
+/// The variable that sets a key: `landing.strategy` is `WEALD_LANDING_STRATEGY`. `tree.path` has none: its name tells a
+/// command where its tree is.
+pub fn variable_of(key: &Key) -> Option<String> {
+    let name = format!("WEALD_{}", key.name.replace('.', "_").to_ascii_uppercase());
+    (!TOLD.contains(&name.as_str())).then_some(name)
 }

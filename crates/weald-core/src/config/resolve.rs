@@ -7,8 +7,7 @@ use std::ops::Deref;
 use serde::Serialize;
 
 use super::caps;
-use super::keys::find_key;
-use super::kinds::{Key, Kind};
+use super::kinds::{Key, Kind, find_key};
 use super::profiles::profile_text;
 use super::settings::{KEYS, Settings};
 use super::values::{Value, check_value, from_text};

@@ -174,7 +174,7 @@ settings! {
     /// save an agent's work in the background when it stops, so that it does not wait
     hook_background: bool = "hook.background", Switch, "true";
 
-    // Where tasks come from, and how that is told what became of them.
+    // Where tasks come from, and how the tracker learns what became of them.
     /// the tracker that weald fetches unknown tasks from and updates when tasks change (`none`, `beads`, `gh`, `command`); only you can set it
     source_from: Option<Tracker> = "source.from", OwnChoice(Tracker::NONE_OR_WORDS), "none";
     /// update the tracker after claims, failures and completions; only you can set it

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::entries::{each, labels, text, title};
+use super::entries::{each, fields_of, labels, text, title};
 use super::jsonl::read_fields;
 use super::{Incoming, Parsed, Problem};
 use crate::Timestamp;
@@ -69,21 +69,17 @@ fn read(
     let id = issue.get("id").filter(|id| id.is_string());
     let id = id.ok_or(("bad_id", "an issue needs an id".to_owned()))?;
     let (blocked_by, parent) = dependencies(issue)?;
-    let mut fields = Map::new();
-    fields.insert("id".into(), id.clone());
-    fields.insert("subject".into(), title(issue)?.into());
-    fields.insert("description".into(), described(issue)?.into());
-    let acceptance = text(issue, "acceptance_criteria")?;
-    fields.insert("acceptance".into(), acceptance.into());
-    fields.insert("status".into(), status.into());
-    if let Some(priority) = issue.get("priority").filter(|rank| rank.is_u64()) {
-        fields.insert("priority".into(), priority.clone());
-    }
-    fields.insert("labels".into(), json!(labels(issue)));
-    fields.insert("blocked_by".into(), json!(blocked_by));
-    if let Some(parent) = &parent {
-        fields.insert("plan".into(), parent.to_string().into());
-    }
+    let mut fields = fields_of(json!({
+        "id": id,
+        "subject": title(issue)?,
+        "description": described(issue)?,
+        "acceptance": text(issue, "acceptance_criteria")?,
+        "status": status,
+        "priority": issue.get("priority").filter(|rank| rank.is_u64()),
+        "labels": labels(issue),
+        "blocked_by": blocked_by,
+        "plan": parent.as_ref().map(TaskId::to_string),
+    }));
     for name in KEPT {
         if let Some(value) = issue.get(name).filter(|value| !value.is_null()) {
             fields.insert(name.into(), value.clone());

@@ -20,7 +20,7 @@ pub(super) fn each(
     mut read: impl FnMut(Map<String, Value>) -> Result<Option<Incoming>, Problem>,
 ) -> Parsed {
     let mut parsed = Parsed::default();
-    for Part { line, name, fields } in split(input) {
+    for RawEntry { line, name, fields } in split(input) {
         match fields.and_then(&mut read) {
             Ok(Some(incoming)) => parsed.tasks.push(Incoming { line, ..incoming }),
             Ok(None) => {}
@@ -35,14 +35,14 @@ pub(super) fn each(
 
 type Fields = Result<Map<String, Value>, Problem>;
 
-struct Part {
+struct RawEntry {
     line: usize,
     /// As people call it.
     name: String,
     fields: Fields,
 }
 
-impl Part {
+impl RawEntry {
     fn numbered(line: usize, fields: Fields) -> Self {
         let name = name(&fields, format!("entry {line}"));
         Self { line, name, fields }
@@ -54,7 +54,7 @@ impl Part {
     }
 }
 
-fn split(input: &[u8]) -> Vec<Part> {
+fn split(input: &[u8]) -> Vec<RawEntry> {
     let text = input.trim_ascii();
     if text.is_empty() {
         return Vec::new();
@@ -63,17 +63,17 @@ fn split(input: &[u8]) -> Vec<Part> {
         return match serde_json::from_slice::<Vec<Value>>(input) {
             Ok(values) => (1..)
                 .zip(values)
-                .map(|(number, value)| Part::numbered(number, object(value)))
+                .map(|(number, value)| RawEntry::numbered(number, object(value)))
                 .collect(),
-            Err(error) => vec![Part::on_line(error.line(), Err(bad_json(&error)))],
+            Err(error) => vec![RawEntry::on_line(error.line(), Err(bad_json(&error)))],
         };
     }
     if let Ok(one) = serde_json::from_slice(text) {
-        return vec![Part::on_line(1, object(one))];
+        return vec![RawEntry::on_line(1, object(one))];
     }
     let lines = (1..).zip(input.split(|byte| *byte == b'\n'));
     let filled = lines.filter(|(_, line)| !line.trim_ascii().is_empty());
-    let read = filled.map(|(number, line)| Part::on_line(number, one_line(line)));
+    let read = filled.map(|(number, line)| RawEntry::on_line(number, one_line(line)));
     read.collect()
 }
 
@@ -109,6 +109,14 @@ fn object(value: Value) -> Fields {
     match value {
         Value::Object(fields) => Ok(fields),
         _ => Err(("bad_json", "an entry must be a JSON object".to_owned())),
+    }
+}
+
+/// The fields of an object that an importer made.
+pub(super) fn fields_of(object: Value) -> Map<String, Value> {
+    match object {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
     }
 }
 

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::entries::{each, labels, text, title};
+use super::entries::{each, fields_of, labels, text, title};
 use super::jsonl::read_fields;
 use super::{Incoming, Parsed, Problem};
 use crate::Timestamp;
@@ -21,21 +21,19 @@ fn read(issue: &Map<String, Value>, now: Timestamp) -> Result<Incoming, Problem>
     let number = number.ok_or(("bad_id", "an issue needs a number above zero".to_owned()))?;
     let is_closed = text(issue, "state")?.eq_ignore_ascii_case("closed");
     let labels = labels(issue);
-    let mut fields = Map::new();
-    fields.insert("id".into(), format!("gh-{number}").into());
-    fields.insert("subject".into(), title(issue)?.into());
-    fields.insert("description".into(), text(issue, "body")?.into());
-    let status = if is_closed { "completed" } else { "pending" };
-    fields.insert("status".into(), status.into());
-    if let Some(priority) = labels
+    let priority = labels
         .iter()
-        .find_map(|label| label.parse::<Priority>().ok())
-    {
-        fields.insert("priority".into(), priority.as_str().into());
-    }
-    fields.insert("labels".into(), json!(labels));
-    fields.insert("url".into(), text(issue, "url")?.into());
-    fields.insert(SOURCE.into(), Tracker::Gh.as_str().into());
+        .find_map(|label| label.parse::<Priority>().ok());
+    let fields = fields_of(json!({
+        "id": format!("gh-{number}"),
+        "subject": title(issue)?,
+        "description": text(issue, "body")?,
+        "status": if is_closed { "completed" } else { "pending" },
+        "priority": priority.map(Priority::as_str),
+        "labels": labels,
+        "url": text(issue, "url")?,
+        SOURCE: Tracker::Gh.as_str(),
+    }));
     read_fields(fields, now)
 }
 

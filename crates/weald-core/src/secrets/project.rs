@@ -10,66 +10,52 @@ pub struct Use {
     pub because: String,
 }
 
-/// A file of a project that shows what it uses.
-struct Sign {
-    file: &'static str,
-    /// What a line has to hold, one of these; in lower case.
-    words: &'static [&'static str],
+/// Files of a project that show what it uses, each with what a line has to hold, one of these; in lower case.
+struct Signs {
     store: &'static str,
     what: &'static str,
+    files: &'static [(&'static str, &'static [&'static str])],
 }
 
-const fn sign(
-    file: &'static str,
-    words: &'static [&'static str],
-    store: &'static str,
-    what: &'static str,
-) -> Sign {
-    Sign {
-        file,
-        words,
-        store,
-        what,
-    }
-}
-
-const REGISTRY: &str = "a private registry";
-const IMAGE: &str = "a private image";
-
-const SIGNS: [Sign; 18] = [
-    sign(".npmrc", &["registry"], "registries", REGISTRY),
-    sign(".yarnrc.yml", &["registryserver"], "registries", REGISTRY),
-    sign(
-        ".cargo/config.toml",
-        &["index", "registry"],
-        "registries",
-        REGISTRY,
-    ),
-    sign(
-        ".cargo/config",
-        &["index", "registry"],
-        "registries",
-        REGISTRY,
-    ),
-    sign("pip.conf", &["index-url"], "registries", REGISTRY),
-    sign("requirements.txt", &["index-url"], "registries", REGISTRY),
-    sign(
-        "pyproject.toml",
-        &["index-url", "url ="],
-        "registries",
-        REGISTRY,
-    ),
-    sign("nuget.config", &["<add "], "registries", REGISTRY),
-    sign("NuGet.Config", &["<add "], "registries", REGISTRY),
-    sign(".mvn/settings.xml", &["<url>"], "registries", REGISTRY),
-    sign("pom.xml", &["<url>"], "registries", REGISTRY),
-    sign("go.mod", &["module "], "netrc", "private modules"),
-    sign(".gitmodules", &["url"], "ssh", "a submodule over ssh"),
-    sign("Dockerfile", &["from "], "docker", IMAGE),
-    sign("Containerfile", &["from "], "docker", IMAGE),
-    sign("docker-compose.yml", &["image:"], "docker", IMAGE),
-    sign("compose.yml", &["image:"], "docker", IMAGE),
-    sign("compose.yaml", &["image:"], "docker", IMAGE),
+const SIGNS: [Signs; 4] = [
+    Signs {
+        store: "registries",
+        what: "a private registry",
+        files: &[
+            (".npmrc", &["registry"]),
+            (".yarnrc.yml", &["registryserver"]),
+            (".cargo/config.toml", &["index", "registry"]),
+            (".cargo/config", &["index", "registry"]),
+            ("pip.conf", &["index-url"]),
+            ("requirements.txt", &["index-url"]),
+            ("pyproject.toml", &["index-url", "url ="]),
+            ("nuget.config", &["<add "]),
+            ("NuGet.Config", &["<add "]),
+            (".mvn/settings.xml", &["<url>"]),
+            ("pom.xml", &["<url>"]),
+        ],
+    },
+    Signs {
+        store: "netrc",
+        what: "private modules",
+        files: &[("go.mod", &["module "])],
+    },
+    Signs {
+        store: "ssh",
+        what: "a submodule over ssh",
+        files: &[(".gitmodules", &["url"])],
+    },
+    Signs {
+        store: "docker",
+        what: "a private image",
+        files: &[
+            ("Dockerfile", &["from "]),
+            ("Containerfile", &["from "]),
+            ("docker-compose.yml", &["image:"]),
+            ("compose.yml", &["image:"]),
+            ("compose.yaml", &["image:"]),
+        ],
+    },
 ];
 
 /// Domains whose hosts need no login: the name, and what it ends in. A host with a label `pkg` has packages of its users.
@@ -98,7 +84,8 @@ const PUBLIC: [(&str, &str); 20] = [
 
 /// The files that [`uses`] wants to see, relative to the checkout.
 pub fn project_files() -> impl Iterator<Item = &'static str> {
-    SIGNS.iter().map(|sign| sign.file)
+    let files = SIGNS.iter().flat_map(|signs| signs.files);
+    files.map(|(file, _)| *file)
 }
 
 /// What a project seems to use of the hidden. `text` gives the content of a file, `variable` says whether one is set.
@@ -110,26 +97,38 @@ pub fn uses(text: impl Fn(&str) -> Option<String>, variable: impl Fn(&str) -> bo
             found.push(Use { name, because });
         }
     };
-    for sign in &SIGNS {
-        let Some(text) = text(sign.file) else {
+    let all = SIGNS.iter().flat_map(|signs| {
+        signs
+            .files
+            .iter()
+            .map(move |(file, words)| (signs, *file, *words))
+    });
+    for (signs, file, words) in all {
+        let Some(text) = text(file) else {
             continue;
         };
-        if shows(sign, &text, &variable) {
-            add(sign.store, format!("{} in {}", sign.what, sign.file));
+        if shows(signs.store, file, words, &text, &variable) {
+            add(signs.store, format!("{} in {file}", signs.what));
         }
-        if matches!(sign.file, ".npmrc" | ".yarnrc.yml") {
+        if matches!(file, ".npmrc" | ".yarnrc.yml") {
             for name in variables_in(&text).filter(|name| hides_variable(name, &[])) {
-                add(name, format!("named in {}", sign.file));
+                add(name, format!("named in {file}"));
             }
         }
     }
     found
 }
 
-fn shows(sign: &Sign, text: &str, variable: &impl Fn(&str) -> bool) -> bool {
+fn shows(
+    store: &str,
+    file: &str,
+    words: &[&str],
+    text: &str,
+    variable: &impl Fn(&str) -> bool,
+) -> bool {
     // Pages about the project have addresses, too.
     let lacks = |part: &str| !text.contains(part);
-    match sign.file {
+    match file {
         "pom.xml" if lacks("<repositories>") => return false,
         "pyproject.toml" if lacks("[[tool.uv.index]]") && lacks("[[tool.poetry.source]]") => {
             return false;
@@ -139,9 +138,9 @@ fn shows(sign: &Sign, text: &str, variable: &impl Fn(&str) -> bool) -> bool {
     }
     let mut lines = text.lines().map(str::to_ascii_lowercase).filter(|line| {
         let line = line.trim_start();
-        !line.starts_with(['#', ';']) && sign.words.iter().any(|word| line.contains(word))
+        !line.starts_with(['#', ';']) && words.iter().any(|word| line.contains(word))
     });
-    lines.any(|line| match sign.store {
+    lines.any(|line| match store {
         "ssh" => line.contains("ssh://") || line.contains("git@"),
         "docker" => image_host(&line).is_some_and(is_private),
         _ => hosts(&line).any(is_private),

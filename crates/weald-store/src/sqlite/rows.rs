@@ -1,7 +1,7 @@
 //! Reading and writing single records.
 
-use rusqlite::types::ToSql;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::types::{FromSql, ToSql};
+use rusqlite::{Connection, OptionalExtension, Params, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use weald_core::Timestamp;
@@ -62,11 +62,15 @@ fn text(record: &impl Serialize) -> String {
 }
 
 /// The place of the newest event.
+/// The only value of the only row.
+pub fn value<T: FromSql>(connection: &Connection, sql: &str, with: impl Params) -> Result<T> {
+    let mut statement = connection.prepare_cached(sql).map_err(backend)?;
+    let found = statement.query_row(with, |row| row.get(0));
+    found.map_err(backend)
+}
+
 pub fn last_seq(connection: &Connection) -> Result<Seq> {
-    let mut statement = connection
-        .prepare_cached("SELECT max(seq) FROM events")
-        .map_err(backend)?;
-    let last: Option<i64> = statement.query_row([], |row| row.get(0)).map_err(backend)?;
+    let last: Option<i64> = value(connection, "SELECT max(seq) FROM events", [])?;
     Ok(Seq(last.unwrap_or(0) as u64))
 }
 
@@ -109,11 +113,8 @@ pub fn apply(connection: &Connection, after: &After) -> Result<()> {
 /// Takes the next number of a counter.
 pub fn next_number(connection: &Connection, counter: Counter) -> Result<u64> {
     let sql = "INSERT INTO counters VALUES (?1, 1) ON CONFLICT (name) DO UPDATE SET value = value + 1 RETURNING value";
-    let mut statement = connection.prepare_cached(sql).map_err(backend)?;
-    statement
-        .query_row([counter_name(counter)], |row| row.get::<_, i64>(0))
-        .map(|n| n as u64)
-        .map_err(backend)
+    let number: i64 = value(connection, sql, [counter_name(counter)])?;
+    Ok(number as u64)
 }
 
 /// Makes sure that a counter gives out only numbers above `number`.
@@ -308,7 +309,7 @@ fn put_message(connection: &Connection, message: &Message) -> Result<()> {
 }
 
 /// Runs one statement that answers nothing.
-pub fn execute(connection: &Connection, sql: &str, with: impl rusqlite::Params) -> Result<()> {
+pub fn execute(connection: &Connection, sql: &str, with: impl Params) -> Result<()> {
     let mut statement = connection.prepare_cached(sql).map_err(backend)?;
     statement.execute(with).map_err(backend)?;
     Ok(())

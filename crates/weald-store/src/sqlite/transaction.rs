@@ -131,10 +131,7 @@ impl TaskReader for Transaction<'_> {
     fn count_tasks(&self, filter: &TaskFilter) -> Result<u64> {
         let (condition, values) = task_condition(filter);
         let sql = format!("SELECT count(*) FROM {} WHERE {condition}", table(filter));
-        let mut statement = self.connection.prepare_cached(&sql).map_err(backend)?;
-        let count: i64 = statement
-            .query_row(&*borrow(&values), |row| row.get(0))
-            .map_err(backend)?;
+        let count: i64 = rows::value(&self.connection, &sql, &*borrow(&values))?;
         Ok(count as u64)
     }
 
