@@ -56,7 +56,7 @@ pub struct LandRequest {
     pub by_agent: bool,
     /// Commit what is not committed first, with these words.
     pub commit: Option<(CommitScope, String)>,
-    /// What a look at the tree found just now; of a single one.
+    /// What a look found just now, if one worktree is named.
     pub found: Option<Look>,
 }
 

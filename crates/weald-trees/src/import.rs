@@ -129,7 +129,7 @@ impl Trees<'_> {
         Ok((end, led.ok().map(|(tree, reply)| (tree, reply.look))))
     }
 
-    /// The same, and a snapshot comes along.
+    /// Imports what is in a tree, and a snapshot of it.
     pub(super) fn import_snapshot(
         &self,
         tree: &Tree,
@@ -287,7 +287,7 @@ impl Trees<'_> {
         Ok((tree, reply.look))
     }
 
-    /// The same, with all that the look said.
+    /// Imports, lets main's branch follow, and answers all that the look said.
     pub(crate) fn imported(
         &self,
         tree: &Tree,

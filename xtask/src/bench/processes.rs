@@ -266,7 +266,7 @@ fn counted(text: &str) -> Counts {
 
 #[cfg(test)]
 mod tests {
-    use super::counted;
+    use super::{Counts, counted};
 
     #[test]
     fn threads_are_no_processes_and_unfinished_calls_count_once() {

@@ -167,12 +167,9 @@ fn watch(
         window.serve_while(call, ground, &trees, authority, &mut watch)
     })?;
     let (watched, end) = watched.ok_or_else(Failure::bug)??;
-    let (found, changed) = match end {
-        Some(end) => (end.look, Some(end.changed)),
-        None => (None, None),
-    };
+    let (found, changed) = end.map(|end| (end.look, end.changed)).unzip();
     let current = ground.engine.agent(agent.id)?;
-    Ok(match watched {
+    let (trouble, code) = match watched {
         Watched::Code {
             code,
             signal,
@@ -204,18 +201,19 @@ fn watch(
                     Some((Outcome::Failed, why))
                 }
             };
-            (trouble, Some(code), found)
+            (trouble, Some(code))
         }
-        Watched::TimedOut => {
-            let why = "agent.timeout".to_owned();
-            (Some((Outcome::TimedOut, why)), None, found)
-        }
-        Watched::Stopped { why, .. } => (Some((Outcome::Stopped, why)), None, found),
-        Watched::Superseded => {
-            let why = "another session holds the task".to_owned();
-            (Some((Outcome::Superseded, why)), None, found)
-        }
-    })
+        Watched::TimedOut => (Some((Outcome::TimedOut, "agent.timeout".to_owned())), None),
+        Watched::Stopped { why, .. } => (Some((Outcome::Stopped, why)), None),
+        Watched::Superseded => (
+            Some((
+                Outcome::Superseded,
+                "another session holds the task".to_owned(),
+            )),
+            None,
+        ),
+    };
+    Ok((trouble, code, found.flatten()))
 }
 
 /// The command is done: its work lands, or its task is completed, or nothing follows.

@@ -104,8 +104,11 @@ fn d3_what_is_written_after_the_last_look_at_a_run_keeps_its_worktree() {
         let work = work.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let mut supervisor = 0;
         until("it was looked at", || {
-            let agents = path.exists().then(|| agents(&env)).unwrap_or_default();
-            supervisor = agents.first().map_or(0, supervisor_of);
+            let first = match path.exists() {
+                true => agents(&env).into_iter().next(),
+                false => None,
+            };
+            supervisor = first.as_ref().map_or(0, supervisor_of);
             state_of(supervisor) == Some('T')
         });
         fs::write(path.join("late"), "late\n").unwrap();
