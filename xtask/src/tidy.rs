@@ -90,7 +90,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "weald-store",
         ],
     ),
-    ("weald-testkit", &["weald-core"]),
+    ("weald-terminal", &[]),
+    ("weald-testkit", &["weald-core", "weald-terminal"]),
     (
         "xtask",
         &[
@@ -105,7 +106,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// What may appear in tests of a crate besides its own arrows.
-const TEST_ONLY: [&str; 2] = ["weald-testkit", "weald-store"];
+const TEST_ONLY: [&str; 3] = ["weald-testkit", "weald-store", "weald-terminal"];
 
 /// What the core must not depend on: anything that reaches outside.
 const IMPURE: [&str; 8] = [

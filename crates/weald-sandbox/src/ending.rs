@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Signal, WaitOptions};
 
 use crate::cgroup::Group;
-use crate::orders::{Crowd, reach_descendants};
+use crate::orders::{Crowd, Stops, reach_descendants};
 use crate::sys;
 
 /// How a run ended.
@@ -41,18 +41,23 @@ const LIMIT: Duration = Duration::from_secs(20);
 /// How long the dying have before they are looked up again.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Waits until somebody says how the command ended, and has everybody obey what comes down the lifeline meanwhile; `None`
-/// when the launcher is gone, or the process that waits for the command.
+/// Waits until it is known how the command ended, reports when it stops, and has everybody obey what comes down the
+/// lifeline meanwhile; `None` when the launcher is gone, or the process that waits for the command.
 pub(crate) fn wait_for_word(mut word: PipeReader, lifeline: &OwnedFd) -> Option<libc::c_int> {
+    let mut stops = Stops::default();
     loop {
         let ready = sys::poll(&[lifeline.as_fd(), word.as_fd()], -1).ok()?;
         if ready[0] {
-            Crowd::Descendants.obey(lifeline)?;
+            stops.heard(Crowd::Descendants.obey(lifeline)?);
         }
         if ready[1] {
             let mut status = [0; size_of::<libc::c_int>()];
             word.read_exact(&mut status).ok()?;
-            return Some(libc::c_int::from_ne_bytes(status));
+            let status = libc::c_int::from_ne_bytes(status);
+            if !libc::WIFSTOPPED(status) {
+                return Some(status);
+            }
+            stops.report(lifeline);
         }
     }
 }

@@ -12,8 +12,8 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use rustix::process::{
-    DumpableBehavior, Resource, Signal, getpid, set_child_subreaper, set_dumpable_behavior,
-    set_parent_process_death_signal,
+    DumpableBehavior, Resource, Signal, WaitOptions, getpid, set_child_subreaper,
+    set_dumpable_behavior, set_parent_process_death_signal,
 };
 use rustix::thread::set_no_new_privs;
 
@@ -25,7 +25,7 @@ use crate::handover::{
 use crate::orders::{report_signal, report_survivors};
 use crate::policy::{Level, Limits, Network, Policy};
 use crate::seccomp::{self, UnixSockets};
-use crate::sys::{self, CLOSE_ON_EXEC, Forked};
+use crate::sys::{self, CLOSE_ON_EXEC, Change, Forked};
 use crate::{connector, folders, landlock, namespaces, view};
 
 /// The exit code of a helper that reported a failure.
@@ -85,8 +85,14 @@ impl Helper {
             .map(|argument| CString::new(argument.into_vec()).map_err(io::Error::from))
             .collect();
         let arguments = arguments.unwrap_or_else(|error| fail(&self.status, "the command", &error));
-        // A Ctrl-C is for the command; the helper ends when the command does.
-        for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP] {
+        // A Ctrl-C or Ctrl-Z is for the command; the helper ends when the command does.
+        for signal in [
+            libc::SIGINT,
+            libc::SIGQUIT,
+            libc::SIGTERM,
+            libc::SIGHUP,
+            libc::SIGTSTP,
+        ] {
             sys::set_signal(signal, libc::SIG_IGN);
         }
         if self.policy.is_some() {
@@ -210,11 +216,19 @@ impl Helper {
             }
             Forked::Parent(main) => {
                 drop((self.status, self.listener, self.passed, self.lifeline));
-                if let Ok(status) = sys::wait_for_end(main) {
-                    // With the reaper gone there is nobody to report to.
-                    let _ = reporter.write_all(&status.to_ne_bytes());
+                loop {
+                    let Ok((change, status)) = sys::wait_for_change(main, WaitOptions::UNTRACED)
+                    else {
+                        sys::exit_now(0)
+                    };
+                    if change != Change::Released {
+                        // With the reaper gone there is nobody to report to.
+                        let _ = reporter.write_all(&status.to_ne_bytes());
+                    }
+                    if change == Change::Ended {
+                        sys::exit_now(0)
+                    }
                 }
-                sys::exit_now(0)
             }
         }
     }

@@ -6,9 +6,9 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::process::WaitOptions;
 
-use crate::orders::{Crowd, report_signal};
+use crate::orders::{Crowd, Stops, report_signal};
 use crate::policy::{Network, Policy};
-use crate::sys;
+use crate::sys::{self, Change};
 
 /// Enters new namespaces. The pid namespace begins with the next child.
 pub fn enter(policy: &Policy) -> io::Result<()> {
@@ -33,18 +33,27 @@ pub fn enter(policy: &Policy) -> io::Result<()> {
 /// Waits for `main`, takes away whatever else dies and has everybody obey what comes down the lifeline; returns main's code,
 /// or `None` when the launcher is gone.
 pub fn reap(main: libc::pid_t, signals: &OwnedFd, lifeline: &OwnedFd) -> io::Result<Option<i32>> {
+    let mut stops = Stops::default();
     loop {
         // The launcher first, and only so many dead at a time: a flood of short-lived processes must not keep it waiting.
-        if sys::poll(&[lifeline.as_fd()], 0)?[0] && Crowd::Namespace.obey(lifeline).is_none() {
-            return Ok(None);
+        if sys::poll(&[lifeline.as_fd()], 0)?[0] {
+            match Crowd::Namespace.obey(lifeline) {
+                Some(order) => stops.heard(order),
+                None => return Ok(None),
+            }
         }
         let mut left = 64;
         while left > 0
-            && let Some((pid, status)) = sys::wait_for_any(WaitOptions::NOHANG)?
+            && let Some((pid, status)) =
+                sys::wait_for_any(WaitOptions::NOHANG | WaitOptions::UNTRACED)?
         {
-            if !sys::let_go(pid, status) && pid == main {
-                report_signal(lifeline, status);
-                return Ok(Some(sys::code_of(status)));
+            match sys::change_of(pid, status) {
+                Change::Ended if pid == main => {
+                    report_signal(lifeline, status);
+                    return Ok(Some(sys::code_of(status)));
+                }
+                Change::Stopped if pid == main => stops.report(lifeline),
+                _ => {}
             }
             left -= 1;
         }

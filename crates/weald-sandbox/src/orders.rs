@@ -24,6 +24,9 @@ const SIGNALLED: u8 = b'k';
 /// What the helper says when processes could not be ended; their numbers follow.
 const LEFT: u8 = b'l';
 
+/// What the helper says when the command has stopped, as by Ctrl-Z.
+pub(crate) const STOPPED: u8 = b'z';
+
 /// How long descendants are looked up again while new ones are found.
 const SEARCH: Duration = Duration::from_secs(1);
 
@@ -35,16 +38,19 @@ pub enum Order {
     Continue,
     /// End, if they would; stopped ones go on for that.
     Terminate,
+    /// Nothing: the launcher has heard that the command stopped, and wants to hear it the next time.
+    Heard,
 }
 
 impl Order {
-    const ALL: [Self; 3] = [Self::Stop, Self::Continue, Self::Terminate];
+    const ALL: [Self; 4] = [Self::Stop, Self::Continue, Self::Terminate, Self::Heard];
 
     fn byte(self) -> u8 {
         match self {
             Self::Stop => b's',
             Self::Continue => b'c',
             Self::Terminate => b't',
+            Self::Heard => b'h',
         }
     }
 
@@ -53,6 +59,7 @@ impl Order {
             Self::Stop => &[Signal::STOP],
             Self::Continue => &[Signal::CONT],
             Self::Terminate => &[Signal::TERM, Signal::CONT],
+            Self::Heard => &[],
         }
     }
 
@@ -60,8 +67,10 @@ impl Order {
     pub(crate) fn send(self, lifeline: &mut UnixStream) -> io::Result<bool> {
         lifeline.set_read_timeout(Some(PATIENCE))?;
         lifeline.write_all(&[self.byte()])?;
-        let mut answer = [0];
-        lifeline.read_exact(&mut answer)?;
+        let mut answer = [STOPPED];
+        while answer[0] == STOPPED {
+            lifeline.read_exact(&mut answer)?;
+        }
         Ok(answer[0] == SIGNALLED)
     }
 }
@@ -119,6 +128,29 @@ pub(crate) fn report_survivors(lifeline: &OwnedFd, pids: &[libc::pid_t]) {
     }
 }
 
+/// Reports to the launcher that the command has stopped: once, until that was heard. A run whose launcher does not listen
+/// can't fill the lifeline.
+#[derive(Debug, Default)]
+pub(crate) struct Stops {
+    is_reported: bool,
+}
+
+impl Stops {
+    pub(crate) fn report(&mut self, lifeline: &OwnedFd) {
+        if !self.is_reported
+            && let Ok(lifeline) = lifeline.try_clone()
+        {
+            // The launcher may be gone.
+            let _ = File::from(lifeline).write_all(&[STOPPED]);
+            self.is_reported = true;
+        }
+    }
+
+    pub(crate) fn heard(&mut self, order: Order) {
+        self.is_reported &= order != Order::Heard;
+    }
+}
+
 /// Who is in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Crowd {
@@ -130,7 +162,7 @@ pub(crate) enum Crowd {
 
 impl Crowd {
     /// Takes an order from the lifeline and has it carried out; `None` when the launcher is gone.
-    pub(crate) fn obey(self, lifeline: &OwnedFd) -> Option<()> {
+    pub(crate) fn obey(self, lifeline: &OwnedFd) -> Option<Order> {
         let mut lifeline = File::from(lifeline.try_clone().ok()?);
         let mut byte = [0];
         lifeline.read_exact(&mut byte).ok()?;
@@ -140,7 +172,8 @@ impl Crowd {
         for signal in order.signals() {
             self.signal(*signal);
         }
-        lifeline.write_all(&byte).ok()
+        lifeline.write_all(&byte).ok()?;
+        Some(order)
     }
 
     fn signal(self, signal: Signal) {

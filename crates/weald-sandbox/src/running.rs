@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use crate::cgroup::Group;
 use crate::ending::Ended;
 use crate::handover::{self, INIT_ARGUMENT, PASSED, Plan, Report};
-use crate::orders::{LastWords, Order};
+use crate::orders::{LastWords, Order, STOPPED};
 use crate::policy::{Level, Policy};
 use crate::set_id::Reachable;
 use crate::sys::{self, CLOSE_ON_EXEC};
@@ -202,12 +202,45 @@ impl Running {
         }))
     }
 
-    /// The same for a run in the foreground of a terminal: a Ctrl-C is for the command, and this process waits on.
-    pub fn wait_through_interrupts(self, limit: Option<Duration>) -> io::Result<Ended> {
-        for signal in [libc::SIGINT, libc::SIGQUIT] {
+    /// The same for a run in the foreground of a terminal: a Ctrl-C is for the command, and this process waits on. When the
+    /// command stops, as by Ctrl-Z, this process does, too, until the shell continues both; the time goes on meanwhile.
+    pub fn wait_through_interrupts(mut self, limit: Option<Duration>) -> io::Result<Ended> {
+        for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGTSTP] {
             sys::set_signal(signal, libc::SIG_IGN);
         }
-        self.wait(limit)
+        let deadline = limit.map(|limit| Instant::now() + limit);
+        while self.waits_for_the_next_stop(deadline)? {
+            if !is_in_foreground() {
+                break;
+            }
+            sys::suspend_group();
+            // It may have ended meanwhile.
+            let _ = self.order(Order::Heard);
+        }
+        self.wait(deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())))
+    }
+
+    /// Waits until the command has stopped: true; false if there is something else to say about it.
+    fn waits_for_the_next_stop(&self, deadline: Option<Instant>) -> io::Result<bool> {
+        let process = sys::open_process(self.child.id() as libc::pid_t)?;
+        loop {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Ok(false);
+            }
+            let wait = left.map_or(60_000, |left| left.as_millis().min(60_000));
+            let ready = sys::poll(
+                &[process.as_fd(), self.lifeline.as_fd()],
+                wait as libc::c_int + 1,
+            )?;
+            if ready[1] {
+                // Anything else is the last word of the helper.
+                return Ok(sys::take_byte(&self.lifeline, STOPPED));
+            }
+            if ready[0] {
+                return Ok(false);
+            }
+        }
     }
 
     /// Has everybody in the run obey, and returns when they were reached.
@@ -276,6 +309,12 @@ impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.stop();
     }
+}
+
+/// Whether a person's terminal speaks to this process and its group. Nothing else is stopped because a command stops.
+fn is_in_foreground() -> bool {
+    let terminal = rustix::termios::tcgetpgrp(io::stdin());
+    terminal.is_ok_and(|group| group == rustix::process::getpgrp())
 }
 
 fn command_of(invocation: &Invocation) -> Command {

@@ -103,18 +103,40 @@ pub fn wait_for_any(options: WaitOptions) -> io::Result<Option<(libc::pid_t, lib
 /// Waits until a child has ended; answers how.
 pub fn wait_for_end(pid: libc::pid_t) -> io::Result<libc::c_int> {
     loop {
-        match rustix::process::waitpid(Some(process(pid)?), WaitOptions::empty())? {
-            Some((_, status)) if !let_go(pid, status.as_raw()) => return Ok(status.as_raw()),
-            _ => {}
+        if let (Change::Ended, status) = wait_for_change(pid, WaitOptions::empty())? {
+            return Ok(status);
         }
     }
 }
 
-/// Whether a child has only stopped. One that asked its parent to trace it stops at every signal, and waits: it gets the
+/// Waits until something happens to a child: with `UNTRACED` also until it stops.
+pub fn wait_for_change(
+    pid: libc::pid_t,
+    options: WaitOptions,
+) -> io::Result<(Change, libc::c_int)> {
+    loop {
+        if let Some((_, status)) = rustix::process::waitpid(Some(process(pid)?), options)? {
+            let status = status.as_raw();
+            return Ok((change_of(pid, status), status));
+        }
+    }
+}
+
+/// What happened to a child.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    Ended,
+    /// By a signal of job control.
+    Stopped,
+    /// It had asked its parent to trace it, and would have waited for ever at a signal.
+    Released,
+}
+
+/// What a status says happened. A child that asked its parent to trace it stops at every signal, and waits: it gets the
 /// signal, and is traced no more.
-pub fn let_go(pid: libc::pid_t, status: libc::c_int) -> bool {
+pub fn change_of(pid: libc::pid_t, status: libc::c_int) -> Change {
     if !libc::WIFSTOPPED(status) {
-        return false;
+        return Change::Ended;
     }
     let signal = match libc::WSTOPSIG(status) {
         // It has executed another program.
@@ -123,7 +145,7 @@ pub fn let_go(pid: libc::pid_t, status: libc::c_int) -> bool {
     };
     let nowhere = ptr::null_mut::<libc::c_void>();
     // SAFETY: detaching takes a number as its data. One that is gone, or not traced, is left alone.
-    unsafe {
+    let detached = unsafe {
         libc::ptrace(
             libc::PTRACE_DETACH,
             pid,
@@ -131,7 +153,10 @@ pub fn let_go(pid: libc::pid_t, status: libc::c_int) -> bool {
             libc::c_long::from(signal),
         )
     };
-    true
+    match detached {
+        0 => Change::Released,
+        _ => Change::Stopped,
+    }
 }
 
 /// A process by its number.
@@ -143,6 +168,14 @@ fn process(pid: libc::pid_t) -> io::Result<Pid> {
 /// `kill` of one process.
 pub fn kill(pid: libc::pid_t, signal: Signal) -> io::Result<()> {
     Ok(rustix::process::kill_process(process(pid)?, signal)?)
+}
+
+/// Stops this process and its group as Ctrl-Z at the terminal does, until the shell continues them. The kernel refuses where
+/// no shell could.
+pub fn suspend_group() {
+    set_signal(libc::SIGTSTP, libc::SIG_DFL);
+    let _ = rustix::process::kill_current_process_group(Signal::TSTP);
+    set_signal(libc::SIGTSTP, libc::SIG_IGN);
 }
 
 /// `kill` of everybody whom this process may send a signal, but for itself and the first process: the group -1.

@@ -33,6 +33,14 @@ fn pair_of(kind: SocketType, flags: SocketFlags) -> io::Result<(OwnedFd, OwnedFd
     Ok(rustix::net::socketpair(family, kind, flags, None)?)
 }
 
+/// Takes the next byte from a socket if it is this one; anything else stays.
+pub fn take_byte(socket: &impl AsFd, wanted: u8) -> bool {
+    let mut next = [0];
+    let peeked = rustix::net::recv(socket, &mut next[..], RecvFlags::PEEK | RecvFlags::DONTWAIT);
+    let is_next = matches!(peeked, Ok((1, _))) && next[0] == wanted;
+    is_next && rustix::net::recv(socket, &mut next[..], RecvFlags::DONTWAIT).is_ok()
+}
+
 /// How many descriptors go with a message.
 const MOST: usize = 2;
 

@@ -48,6 +48,7 @@ mod hooks_paths;
 mod hooks_told;
 mod in_agent;
 mod install;
+mod job_control;
 mod landing;
 mod landing_again;
 mod landing_approval;

@@ -1,0 +1,89 @@
+//! Ctrl-Z and `fg`, as for a program that runs without a sandbox.
+
+use std::fs;
+
+use weald_terminal::Size;
+use weald_testkit::{OnTerminal, TestEnv, Watcher};
+
+use crate::trees_remove::repository;
+
+const SIZE: Size = Size {
+    columns: 100,
+    rows: 24,
+};
+
+/// A person's shell in the repository.
+fn shell(env: &TestEnv) -> (OnTerminal, Watcher) {
+    let mut bash = env.command("bash");
+    bash.args(["--norc", "--noprofile", "-i"])
+        .env("PS1", "prompt> ")
+        .env("HISTFILE", "")
+        .env("WEALD", env!("CARGO_BIN_EXE_weald"));
+    let terminal = OnTerminal::start(&bash, SIZE);
+    let mut person = terminal.watcher(SIZE);
+    person.sees("prompt>");
+    person.types("alias weald=$WEALD; clear\r");
+    (terminal, person)
+}
+
+fn levels() -> [&'static str; 3] {
+    ["full", "landlock", "off"]
+}
+
+#[test]
+fn y30_a_full_screen_program_is_suspended_and_continued_with_its_run() {
+    let env = repository();
+    env.ok(&["new", "fix"]);
+    let path = env.ok(&["path", "fix"])["path"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let (terminal, mut person) = shell(&env);
+    for level in levels() {
+        let file = format!("{path}/{level}.txt");
+        fs::write(&file, format!("this is {level}\n")).unwrap();
+        person.types(&format!(
+            "weald run fix --sandbox {level} -- vi -u NONE {level}.txt\r"
+        ));
+        person.sees(&format!("this is {level}"));
+        person.sees("~");
+        person.types("Atyped \x1b\x1a");
+        person.sees("Stopped");
+        person.types("echo in the $(echo shell)\r");
+        person.sees("in the shell");
+        person.types("clear; fg\r");
+        person.sees("~");
+        person.types(":wq\r");
+        person.no_longer_sees("~");
+        person.sees("prompt>");
+        person.types("echo code $?; clear\r");
+        person.sees("prompt>");
+        assert_eq!(
+            fs::read_to_string(&file).unwrap(),
+            format!("this is {level}typed \n")
+        );
+    }
+    person.types("exit\r");
+    terminal.ended();
+}
+
+#[test]
+fn y30_a_plain_command_stops_at_ctrl_z_and_its_time_goes_on() {
+    let env = repository();
+    env.ok(&["new", "fix"]);
+    let (terminal, mut person) = shell(&env);
+    for level in levels() {
+        person.types("clear\r");
+        person.types(&format!(
+            "weald run fix --sandbox {level} --timeout 2s -- sh -c 'echo begun; while :; do sleep 0.1; done'\r"
+        ));
+        person.sees("\nbegun");
+        person.types("\x1a");
+        person.sees("Stopped");
+        // Longer than it may take.
+        person.types("sleep 2; fg; echo code $?\r");
+        person.sees("code 124");
+    }
+    person.types("exit\r");
+    terminal.ended();
+}
