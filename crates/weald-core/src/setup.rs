@@ -16,9 +16,10 @@ pub use templates::expand;
 pub use tools::{SETTINGS_FILES, ToolFile, linked_directories};
 
 /// How a set-up ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SetupOutcome {
+    #[default]
     Done,
     Failed,
     /// Nobody approved the repository's commands, so none ran.

@@ -277,6 +277,21 @@ impl Tree {
         }
     }
 
+    /// What its entry in main's `worktrees/` is called.
+    pub fn registration_name(&self) -> &str {
+        self.registration.as_deref().unwrap_or(self.name.as_str())
+    }
+
+    /// What its HEAD held when it was last imported.
+    pub fn tip(&self) -> &str {
+        self.head.as_deref().unwrap_or(&self.base.commit)
+    }
+
+    /// True while nobody else can have its name and its place: it is there, or is being made.
+    pub fn is_wanted(&self) -> bool {
+        self.is_live() || self.status == TreeStatus::Creating
+    }
+
     /// True while its directory should be there.
     pub fn is_live(&self) -> bool {
         use TreeStatus::*;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::merge_batch::passing;
-use crate::process::GitError;
+use crate::process::{Git, GitError};
 use crate::reference::Commit;
 
 /// How long one process may take.
@@ -22,6 +22,12 @@ pub struct TreeDifference {
     pub is_folder: bool,
     /// `A`, `M`, `D` or `T`.
     pub status: u8,
+}
+
+/// Whether `tip` contains `commit`; false where either is not there.
+pub fn is_ancestor(git_dir: &Path, commit: &str, tip: &str) -> Result<bool, GitError> {
+    let asked = Git::new(git_dir, "merge-base").args(["--is-ancestor", commit, tip]);
+    Ok(asked.output()?.status.success())
 }
 
 /// The commits that these lead to, down to those that all of them have (these come last, without parents). `None` if

@@ -48,7 +48,9 @@ mod version;
 
 pub use checkout_copy::{copy_checkout, set_times, stats_of};
 pub use checkout_index::{CheckoutIndex, EntryKind, FileStat, IndexEntry, NewEntry};
-pub use comparing::{Parents, TreeDifference, history_between, tree_differences, trees_of};
+pub use comparing::{
+    Parents, TreeDifference, history_between, is_ancestor, tree_differences, trees_of,
+};
 pub use digest::{Digest, blob_id};
 pub use door::{Door, DoorError, FileTrace, born, device};
 pub use index_copy::{copy_index, keep_index_time};

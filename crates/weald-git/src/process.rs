@@ -97,6 +97,12 @@ impl Output {
             stderr: self.stderr,
         }
     }
+
+    /// Its standard output as text, without the last line's end.
+    pub fn text(&self) -> String {
+        let text = String::from_utf8_lossy(&self.stdout);
+        text.trim_end().to_owned()
+    }
 }
 
 /// One git command in the making.
@@ -302,6 +308,11 @@ impl Git {
             true => Ok(output.stdout),
             false => Err(output.failure(&name)),
         }
+    }
+
+    /// Runs it and answers its output as text; anything but success is an error.
+    pub fn text(self) -> Result<String, GitError> {
+        Ok(String::from_utf8_lossy(&self.run()?).into_owned())
     }
 
     /// Runs it and lets the caller judge the exit code.

@@ -17,6 +17,12 @@ impl Commit {
     }
 }
 
+impl From<Commit> for String {
+    fn from(commit: Commit) -> Self {
+        commit.0
+    }
+}
+
 /// What a ref holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reference {

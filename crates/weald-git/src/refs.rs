@@ -227,6 +227,24 @@ pub struct RefChange {
     pub expected: Expected,
 }
 
+impl RefChange {
+    pub fn set(name: impl Into<String>, to: impl Into<String>, expected: Expected) -> Self {
+        Self {
+            name: name.into(),
+            new: Some(to.into()),
+            expected,
+        }
+    }
+
+    pub fn delete(name: impl Into<String>, held: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            new: None,
+            expected: Expected::Holds(held.into()),
+        }
+    }
+}
+
 /// Refuses what is no name of a ref, could end a field of the request, or be read as nothing.
 fn require_plain(change: &RefChange) -> Result<RefName, GitError> {
     let is_id = |id: &String| Commit::parse(id).is_some();

@@ -10,6 +10,7 @@ use super::LandError;
 use crate::Landings;
 use crate::refusal::Refusal;
 use weald_core::config::Fetch;
+use weald_git::is_ancestor;
 use weald_trees::fetching::Upstream;
 
 /// What fetching the target found.
@@ -81,10 +82,11 @@ impl Landings<'_> {
             return Ok(None);
         };
         let (ours, theirs) = (ours.as_str(), theirs.as_str());
-        if ours == theirs || self.trees.main_contains(ours, theirs)? {
+        let main = repository.common_dir();
+        if ours == theirs || is_ancestor(main, theirs, ours)? {
             return Ok(None);
         }
-        if self.trees.main_contains(theirs, ours)? {
+        if is_ancestor(main, ours, theirs)? {
             return Ok(Some(theirs.to_owned()));
         }
         Err(Refusal::TargetDiverged(

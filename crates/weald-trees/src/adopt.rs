@@ -110,13 +110,12 @@ impl Trees<'_> {
             }
             .into());
         }
-        let repository = self.place.repository();
-        let tip = repository.resolve(&format!("refs/heads/{branch}"))?;
+        let tip = self.branch_tip(branch)?;
         let tip = tip.ok_or_else(|| AdoptError::Unborn {
             path: path.to_owned(),
             branch: branch.to_owned(),
         })?;
-        let base = self.common_commit(branch, tip.as_str(), &target)?;
+        let base = self.common_commit(branch, &tip, &target)?;
         let id = self.engine.change(None, Durability::Process, |tx| {
             Ok::<_, StoreError>(TreeId(tx.next_number(Counter::Tree)?))
         })?;
@@ -126,7 +125,7 @@ impl Trees<'_> {
             target,
             identity: Some(identity_of(path)?),
             registration: Some(known.name.clone()),
-            head: Some(tip.as_str().to_owned()),
+            head: Some(tip),
             task: wanted.task.clone(),
             adopted: true,
             ..bare
@@ -135,7 +134,7 @@ impl Trees<'_> {
 
     /// Where a branch left the target.
     fn common_commit(&self, branch: &str, tip: &str, target: &str) -> Result<Base, TreeError> {
-        let repository = self.place.repository();
+        let repository = self.repository();
         let known = repository.target(target)?;
         let known = known.ok_or_else(|| TreeError::UnknownBase {
             base: target.to_owned(),
@@ -166,12 +165,8 @@ impl Trees<'_> {
         };
         self.engine.change(self.actor(), Durability::Process, |tx| {
             for known in tx.trees()? {
-                let holds = known.is_live() || known.status == TreeStatus::Creating;
-                if holds && (known.name == plan.name || known.path == plan.path) {
-                    return Err(TreeError::Exists {
-                        name: known.name,
-                        path: known.path,
-                    });
+                if known.is_wanted() && (known.name == plan.name || known.path == plan.path) {
+                    return Err(TreeError::exists(known));
                 }
             }
             let task = match &plan.task {
@@ -202,7 +197,7 @@ impl Trees<'_> {
     fn worktree_at(&self, path: &Path) -> Result<(Registration, PathBuf), TreeError> {
         let given = self.host.directory.join(path);
         let path = given.canonicalize().unwrap_or(given);
-        if path == self.place.root() || path == self.place.repository().common_dir() {
+        if path == self.place.root() || path == self.common_dir() {
             return Err(AdoptError::Main { path }.into());
         }
         let same = |known: &Registration| {
@@ -251,14 +246,8 @@ impl Trees<'_> {
             return Ok(());
         };
         match self.engine.look(|tx| tx.tree_by_id(note.tree))? {
-            Some(tree) if tree.status == TreeStatus::Trashed => Err(TreeError::InTrash {
-                name: tree.name,
-                id: tree.id,
-            }),
-            Some(tree) => Err(TreeError::Exists {
-                name: tree.name,
-                path: tree.path,
-            }),
+            Some(tree) if tree.status == TreeStatus::Trashed => Err(TreeError::in_trash(tree)),
+            Some(tree) => Err(TreeError::exists(tree)),
             None => Ok(()),
         }
     }

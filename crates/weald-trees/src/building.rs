@@ -12,7 +12,6 @@ use weald_git::{
     Door, Expected, NewRegistration, RefChange, Reference, create_branch, transfer, update_refs,
 };
 
-use super::error::Holder;
 use super::locking::locked_text;
 use super::planning::Plan;
 use super::pool::Population;
@@ -36,23 +35,6 @@ pub(super) struct Built {
 }
 
 impl Trees<'_> {
-    /// Whether the repository in a directory borrows from this vault: only weald makes such.
-    pub fn is_left_from_here(&self, path: &Path) -> bool {
-        let Ok(door) = Door::open(path) else {
-            return false;
-        };
-        let Ok(text) = door.read(".git/objects/info/alternates", 16 * 1024) else {
-            return false;
-        };
-        let Ok(vault) = self.vault().objects().canonicalize() else {
-            return false;
-        };
-        let objects = path.join(".git/objects");
-        String::from_utf8_lossy(&text)
-            .lines()
-            .any(|line| objects.join(line).canonicalize().ok() == Some(vault.clone()))
-    }
-
     /// Brings what the tree needs into the vault; answers what should be known about it.
     fn feed_for(&self, plan: &Plan, kind: TreeKind) -> Result<Vec<String>, TreeError> {
         let mut notes = Vec::new();
@@ -74,7 +56,7 @@ impl Trees<'_> {
         let root = tree.path.parent().unwrap_or(&tree.path);
         fs::create_dir_all(root).map_err(at(root))?;
         if plan.dedicated {
-            marker::mark(root, self.place.repository().common_dir()).map_err(at(root))?;
+            marker::mark(root, self.common_dir()).map_err(at(root))?;
         }
         self.exclude(root)?;
         let root = root.canonicalize().map_err(at(root))?;
@@ -120,16 +102,16 @@ impl Trees<'_> {
         }
         renameat_with(CWD, &building, CWD, &tree.path, RenameFlags::NOREPLACE).map_err(
             |error| match error {
-                rustix::io::Errno::EXIST | rustix::io::Errno::NOTEMPTY => TreeError::Occupied {
-                    by: Holder::unknown(tree.path.clone()),
-                },
+                rustix::io::Errno::EXIST | rustix::io::Errno::NOTEMPTY => {
+                    TreeError::occupied(tree.path.clone())
+                }
                 error => at(&tree.path)(error.into()),
             },
         )?;
         step("create.renamed");
         if let Some(state) = &self.host.state {
             // An index that can't be written leaves the marker.
-            let _ = marker::index(state, &tree.path, self.place.repository().common_dir());
+            let _ = marker::index(state, &tree.path, self.common_dir());
         }
         let tree = self.activate(tree, identity, registration)?;
         step("create.recorded");
@@ -151,10 +133,10 @@ impl Trees<'_> {
 
     /// The branch in main: made, or left where it is reused.
     fn make_branch(&self, plan: &Plan, tree: &Tree) -> Result<(), TreeError> {
-        if plan.replaced.is_none() && self.branch_holds(tree, &plan.start)? {
+        if plan.replaced.is_none() && self.branch_tip(&tree.branch)?.as_ref() == Some(&plan.start) {
             return Ok(());
         }
-        let git_dir = self.place.repository().common_dir();
+        let git_dir = self.common_dir();
         let why = format!("weald: tree {}", tree.name);
         if plan.replaced.is_none() && plan.is_in_main {
             let now = self.now()?.as_second();
@@ -170,7 +152,7 @@ impl Trees<'_> {
                 None => Expected::Absent,
             },
         };
-        let is_here = self.place.repository().has_object(&plan.start)?;
+        let is_here = self.repository().has_object(&plan.start)?;
         // A gc in main may have taken what no ref held; the vault has it.
         let kept = match is_here || tree.kind == TreeKind::Linked {
             true => None,
@@ -181,23 +163,17 @@ impl Trees<'_> {
         Ok(())
     }
 
-    fn branch_holds(&self, tree: &Tree, commit: &str) -> Result<bool, TreeError> {
-        let full = format!("refs/heads/{}", tree.branch);
-        let held = self.place.repository().resolve(&full)?;
-        Ok(held.is_some_and(|held| held.as_str() == commit))
-    }
-
     /// A branch that is made anew: its old tip stays in the vault.
     fn keep_replaced(&self, plan: &Plan, tree: &Tree) -> Result<(), TreeError> {
         let Some(old) = &plan.replaced else {
             return Ok(());
         };
         self.vault().require(&plan.refs, &[old])?;
-        let kept = RefChange {
-            name: format!("refs/tree/{}/old/1", tree.id),
-            new: Some(old.clone()),
-            expected: Expected::Any,
-        };
+        let kept = RefChange::set(
+            format!("refs/tree/{}/old/1", tree.id),
+            old.clone(),
+            Expected::Any,
+        );
         Ok(update_refs(self.vault().path(), &[kept], "weald: kept")?)
     }
 
@@ -248,7 +224,7 @@ impl Trees<'_> {
 
     /// What a checkout of main's has for itself, as git gives it to a new worktree: a sparse one is sparse there, too.
     fn checkout_settings(&self) -> Vec<(&'static str, Vec<u8>)> {
-        let common_dir = self.place.repository().common_dir();
+        let common_dir = self.common_dir();
         let mut found = Vec::new();
         if let Ok(text) = fs::read_to_string(common_dir.join("config.worktree")) {
             let is_places = |line: &str| {
@@ -276,9 +252,7 @@ impl Trees<'_> {
     pub(super) fn require_free_building(&self, tree: &Tree) -> Result<(), TreeError> {
         let path = building(tree);
         match path.symlink_metadata() {
-            Ok(_) => Err(TreeError::Occupied {
-                by: Holder::unknown(path),
-            }),
+            Ok(_) => Err(TreeError::occupied(path)),
             Err(_) => Ok(()),
         }
     }
@@ -286,7 +260,7 @@ impl Trees<'_> {
     /// Clears the place where a tree is made again of what an earlier try left there, and of nothing else.
     pub(super) fn clear_building(&self, tree: &Tree) -> Result<(), TreeError> {
         let path = building(tree);
-        let name = tree.registration.as_deref().unwrap_or(tree.name.as_str());
+        let name = tree.registration_name();
         let git_dir = self.registrations().directory(name);
         let door = Door::open(&path).ok();
         let pointer = door.and_then(|door| door.read(".git", 64 * 1024).ok());
@@ -295,9 +269,7 @@ impl Trees<'_> {
             delete(&path).map_err(at(&path))?;
         }
         match fs::remove_dir(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(TreeError::Occupied {
-                by: Holder::unknown(path),
-            }),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(TreeError::occupied(path)),
             _ => Ok(()),
         }
     }
@@ -349,7 +321,7 @@ impl Trees<'_> {
             return Ok(());
         }
         let line = format!("/{}/", inside.display());
-        let common_dir = self.place.repository().common_dir();
+        let common_dir = self.common_dir();
         excludes::add(common_dir, self.place.private(), &[&line])
             .map_err(at(&common_dir.join("info/exclude")))
     }

@@ -86,12 +86,8 @@ impl Trees<'_> {
     fn finished(&self, tree: Tree) -> Result<Created, TreeError> {
         let note = format!("{}: its interrupted creation was finished", tree.name);
         let made = Created {
-            tree,
-            outcome: Outcome::Created,
-            population: None,
-            branch_reused: false,
             notes: vec![note],
-            setup: None,
+            ..Created::of(tree, Outcome::Created)
         };
         self.with_setup(made, None)
     }
@@ -130,14 +126,7 @@ impl Trees<'_> {
             .into());
         }
         match self.site(&tree) {
-            Ok(_) => Ok(Created {
-                tree: self.on_its_branch(tree)?,
-                outcome: Outcome::Reused,
-                population: None,
-                branch_reused: false,
-                notes: Vec::new(),
-                setup: None,
-            }),
+            Ok(_) => Ok(Created::of(self.on_its_branch(tree)?, Outcome::Reused)),
             Err(TreeError::Missing { .. }) => self.with_setup(self.recreate(&tree)?, None),
             Err(other) => Err(other),
         }
@@ -164,22 +153,15 @@ impl Trees<'_> {
     /// A linked tree that somebody switched to another branch is not the one that was asked for. What a sealed tree calls
     /// its branches inside does not matter.
     fn on_its_branch(&self, tree: Tree) -> Result<Tree, TreeError> {
-        let name = tree.registration.as_deref().unwrap_or(tree.name.as_str());
+        let name = tree.registration_name();
         let head = self.registrations().read(name).and_then(|known| known.head);
         let wanted = Reference::Symbolic(format!("refs/heads/{}", tree.branch));
         match head {
             Some(head) if tree.kind == TreeKind::Linked && head != wanted => {
-                Err(TreeError::Replaced {
-                    why: format!(
-                        "it is on {}, not on branch {}",
-                        head.to_text()
-                            .trim_end()
-                            .trim_start_matches("ref: refs/heads/"),
-                        tree.branch
-                    ),
-                    name: tree.name,
-                    path: tree.path,
-                })
+                let on = head.to_text();
+                let on = on.trim_end().trim_start_matches("ref: refs/heads/");
+                let why = format!("it is on {on}, not on branch {}", tree.branch);
+                Err(TreeError::replaced(&tree, &tree.path, why))
             }
             _ => Ok(tree),
         }
@@ -210,9 +192,9 @@ impl Trees<'_> {
         let parent = self.named(Some(parent))?.name;
         for number in 1..10_000_u32 {
             let name: TreeName = format!("{parent}-s{number}").parse()?;
-            let taken = self.record(&name)?.is_some_and(|tree| {
-                tree.is_live() || matches!(tree.status, TreeStatus::Creating | TreeStatus::Trashed)
-            });
+            let taken = self
+                .record(&name)?
+                .is_some_and(|tree| tree.is_wanted() || tree.status == TreeStatus::Trashed);
             if !taken {
                 return Ok(name);
             }
@@ -222,11 +204,8 @@ impl Trees<'_> {
 
     pub(super) fn refuse_taken(&self, name: &TreeName) -> Result<(), TreeError> {
         let known = self.record(name)?;
-        match known.filter(|tree| tree.is_live() || tree.status == TreeStatus::Creating) {
-            Some(tree) => Err(TreeError::Exists {
-                name: tree.name,
-                path: tree.path,
-            }),
+        match known.filter(Tree::is_wanted) {
+            Some(tree) => Err(TreeError::exists(tree)),
             None => Ok(()),
         }
     }
@@ -234,18 +213,14 @@ impl Trees<'_> {
     /// Writes the intent; the name, the path and the task are taken from here on.
     fn announce(&self, plan: &Plan) -> Result<Tree, TreeError> {
         self.engine.change(self.actor(), Durability::Process, |tx| {
-            let holds = |known: &Tree| known.is_live() || known.status == TreeStatus::Creating;
             let mut known: Vec<_> = called(tx, &plan.tree.name)?.into_iter().collect();
             // Trees of other names are elsewhere, unless the template leaves the name out.
             if !self.config.tree_path.contains("{name}") {
                 let there = |tree: &Tree| tree.path == plan.tree.path;
                 known.extend(tx.trees()?.into_iter().filter(there));
             }
-            if let Some(known) = known.into_iter().find(holds) {
-                return Err(TreeError::Exists {
-                    name: known.name,
-                    path: known.path,
-                });
+            if let Some(known) = known.into_iter().find(Tree::is_wanted) {
+                return Err(TreeError::exists(known));
             }
             let bare = Tree {
                 worker: self.me(),

@@ -1,7 +1,7 @@
 //! Why something did not happen to a tree, in words.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use weald_core::binding::BindRefusal;
 use weald_core::clean::Blocker;
@@ -270,6 +270,50 @@ pub enum TreeError {
     },
 }
 
+impl TreeError {
+    pub fn unreadable(name: impl ToString, why: impl Into<String>) -> Self {
+        Self::Unreadable {
+            name: name.to_string(),
+            why: why.into(),
+        }
+    }
+
+    /// Its name or its place is taken by a tree.
+    pub(crate) fn exists(tree: Tree) -> Self {
+        Self::Exists {
+            name: tree.name,
+            path: tree.path,
+        }
+    }
+
+    pub(crate) fn in_trash(tree: Tree) -> Self {
+        Self::InTrash {
+            name: tree.name,
+            id: tree.id,
+        }
+    }
+
+    /// Something else is where a tree was.
+    pub(crate) fn replaced(tree: &Tree, path: &Path, why: impl Into<String>) -> Self {
+        Self::Replaced {
+            name: tree.name.clone(),
+            path: path.to_owned(),
+            why: why.into(),
+        }
+    }
+
+    /// Something is where a tree would go, and nothing more is known of it.
+    pub(crate) fn occupied(path: PathBuf) -> Self {
+        let by = Holder {
+            path,
+            tree: None,
+            bound: None,
+            task: None,
+        };
+        Self::Occupied { by: Box::new(by) }
+    }
+}
+
 /// Why a worktree was not adopted.
 #[derive(Debug, thiserror::Error)]
 pub enum AdoptError {
@@ -315,18 +359,6 @@ pub struct Holder {
     pub task: Option<TaskId>,
 }
 
-impl Holder {
-    /// Nothing is known but the place.
-    pub(super) fn unknown(path: PathBuf) -> Box<Self> {
-        Box::new(Self {
-            path,
-            tree: None,
-            bound: None,
-            task: None,
-        })
-    }
-}
-
 fn words(blockers: &[Blocker]) -> String {
     let words: Vec<_> = blockers.iter().map(|blocker| blocker.as_str()).collect();
     words.join(", ")
@@ -353,9 +385,6 @@ fn said(tree: &Tree, objection: &Objection) -> String {
         } => format!(
             "has uncommitted changes: {staged} staged, {unstaged} unstaged, {untracked} untracked"
         ),
-        Objection::Unlanded { commits: 1, .. } => {
-            format!("has 1 commit that {} does not have", tree.target)
-        }
         Objection::Unlanded { commits, .. } => {
             let word = if *commits == 1 { "commit" } else { "commits" };
             format!("has {commits} {word} that {} does not have", tree.target)

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use weald_core::Timestamp;
 use weald_core::config::Fetch;
-use weald_git::{Git, GitError, Reference};
+use weald_git::{Git, GitError, Reference, is_ancestor};
 
 use super::{TreeError, Trees};
 use weald_control::files;
@@ -112,7 +112,7 @@ impl Trees<'_> {
 
     /// The full name of the ref that is meant: a branch here, or one that tells about a remote's.
     fn followed(&self, reference: &str) -> Result<String, TreeError> {
-        let repository = self.place.repository();
+        let repository = self.repository();
         let symbolic = |name: &str| -> Result<Option<String>, GitError> {
             Ok(match repository.reference(name)? {
                 Some(Reference::Symbolic(name)) => Some(name),
@@ -132,7 +132,7 @@ impl Trees<'_> {
 
     /// The branch of a remote that a ref follows: as configured, else origin's of the same name.
     pub fn upstream(&self, followed: &str) -> Result<Option<Upstream>, TreeError> {
-        let common_dir = self.place.repository().common_dir();
+        let common_dir = self.common_dir();
         let config = files::read_small(&common_dir.join("config"), MEMORY_LIMIT);
         let config = config.ok().flatten().unwrap_or_default().to_lowercase();
         // Most often told without a process.
@@ -148,8 +148,7 @@ impl Trees<'_> {
         let answer = Git::new(common_dir, "for-each-ref")
             .args(["--format=%(upstream:remotename)%00%(upstream:remoteref)%00%(upstream)"])
             .args([followed])
-            .run()?;
-        let answer = String::from_utf8_lossy(&answer);
+            .text()?;
         let line = answer.lines().next().unwrap_or_default();
         let mut fields = line.split('\0').map(str::to_owned);
         let mut next = || fields.next().unwrap_or_default();
@@ -163,7 +162,6 @@ impl Trees<'_> {
         }
         let name = format!("origin/{short}");
         let is_seen = self
-            .place
             .repository()
             .resolve(&format!("refs/remotes/{name}"))?
             .is_some();
@@ -173,7 +171,7 @@ impl Trees<'_> {
     /// Asks the remote for one branch, with whatever the user set up for it.
     pub fn fetch(&self, upstream: &Upstream) -> Result<(), GitError> {
         let limit = self.config.tree_fetch_limit.unsigned_abs();
-        self.as_user(Git::new(self.place.repository().common_dir(), "fetch"))
+        self.as_user(Git::new(self.common_dir(), "fetch"))
             .args(["--quiet", "--no-tags", "--no-write-fetch-head"])
             .args(["--no-auto-maintenance", "--no-recurse-submodules"])
             .args(["--no-prune", "--refmap="])
@@ -209,17 +207,17 @@ impl Trees<'_> {
         upstream: &Upstream,
         notes: &mut Vec<String>,
     ) -> Result<String, TreeError> {
-        let repository = self.place.repository();
+        let repository = self.repository();
         let theirs = repository.resolve(&upstream.tracking)?;
         let ours = repository.resolve(followed)?;
         let (Some(theirs), Some(ours)) = (theirs, ours) else {
             return Ok(reference);
         };
-        if ours == theirs || self.main_contains(ours.as_str(), theirs.as_str())? {
+        if ours == theirs || is_ancestor(self.common_dir(), theirs.as_str(), ours.as_str())? {
             return Ok(reference);
         }
         let name = upstream.name();
-        if self.main_contains(theirs.as_str(), ours.as_str())? {
+        if is_ancestor(self.common_dir(), ours.as_str(), theirs.as_str())? {
             notes.push(format!(
                 "{reference} is behind {name}, so the worktree starts from {name}"
             ));
@@ -229,14 +227,6 @@ impl Trees<'_> {
             "{reference} and {name} have diverged; the worktree starts from {reference}"
         ));
         Ok(reference)
-    }
-
-    /// Whether `tip` contains `commit`, as main knows them.
-    pub fn main_contains(&self, tip: &str, commit: &str) -> Result<bool, GitError> {
-        let asked = Git::new(self.place.repository().common_dir(), "merge-base")
-            .args(["--is-ancestor", commit, tip])
-            .output()?;
-        Ok(asked.status.success())
     }
 
     fn is_recent(&self, attempt: &Attempt) -> Result<bool, TreeError> {

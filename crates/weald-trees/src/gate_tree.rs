@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use weald_core::id::TreeId;
 use weald_core::session::ProcessIdentity;
-use weald_core::tree::{Base, Tree, TreeKind};
+use weald_core::tree::{Base, Tree};
 use weald_git::Door;
 
 use super::delete;
@@ -215,7 +215,7 @@ impl<'a> Trees<'a> {
         commit: &str,
         fresh: Option<&FreshGit>,
     ) -> Result<GateChanges, TreeError> {
-        let site = gate_site(path);
+        let site = Site::sealed(path);
         let look = match fresh {
             Some(fresh) => self.visit(GATE, &site, CompareFresh(fresh.clone()))?,
             None => self.visit(GATE, &site, Inspect::default())?.look,
@@ -237,7 +237,7 @@ impl<'a> Trees<'a> {
         commit: &str,
         fresh: Option<&FreshGit>,
     ) -> Result<(), TreeError> {
-        let (site, commit) = (gate_site(path), commit.to_owned());
+        let (site, commit) = (Site::sealed(path), commit.to_owned());
         match fresh {
             Some(fresh) => self.visit(GATE, &site, ResetFresh(fresh.clone())),
             None => self.visit(GATE, &site, Reset { commit }),
@@ -257,7 +257,7 @@ impl<'a> Trees<'a> {
         let root = self.tree_root()?;
         if !root.exists() {
             fs::create_dir_all(&root).map_err(at(&root))?;
-            marker::mark(&root, self.place.repository().common_dir()).map_err(at(&root))?;
+            marker::mark(&root, self.common_dir()).map_err(at(&root))?;
         }
         let folder = self.gate_folder()?;
         match root == self.place.root() {
@@ -269,7 +269,7 @@ impl<'a> Trees<'a> {
             .ok_or_else(|| unfit("this process can't be identified"))?;
         let owner = Owner {
             process,
-            repository: self.place.repository().common_dir().to_owned(),
+            repository: self.common_dir().to_owned(),
         };
         let text = serde_json::to_string(&owner).unwrap_or_default();
         for number in 1..1000 {
@@ -314,8 +314,7 @@ impl<'a> Trees<'a> {
         let text = fs::read_link(owner_of(path)).ok();
         let owner = text.and_then(|text| serde_json::from_str::<Owner>(text.to_str()?).ok());
         owner.is_some_and(|owner| {
-            owner.repository == self.place.repository().common_dir()
-                && !self.may_live(&owner.process)
+            owner.repository == self.common_dir() && !self.may_live(&owner.process)
         })
     }
 
@@ -393,19 +392,8 @@ fn settings(door: &Door, git_dir: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-fn gate_site(path: &Path) -> Site {
-    Site {
-        path: path.to_owned(),
-        git_dir: path.join(".git"),
-        kind: TreeKind::Sealed,
-    }
-}
-
 fn unfit(why: &str) -> TreeError {
-    TreeError::Unreadable {
-        name: GATE.to_owned(),
-        why: why.to_owned(),
-    }
+    TreeError::unreadable(GATE, why)
 }
 
 /// The link that says whose it is.

@@ -121,7 +121,7 @@ impl Trees<'_> {
             .filter(|path| !door.is_absent(path))
             .map(|path| door.read(&path, CONFIG_LIMIT))
             .collect();
-        let mains = judging_lines(self.place.repository().common_dir());
+        let mains = judging_lines(self.common_dir());
         own.is_ok_and(|texts| judging(texts.into_iter()) == mains)
     }
 
@@ -194,7 +194,7 @@ fn loose_refs(door: &Door) -> Option<Vec<(String, Reference)>> {
 }
 
 fn id_of(text: &str) -> Option<String> {
-    Commit::parse(text).map(|id| id.as_str().to_owned())
+    Commit::parse(text).map(String::from)
 }
 
 /// Whether HEAD never held another commit, as far as its log goes.

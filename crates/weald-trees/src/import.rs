@@ -15,8 +15,8 @@ use weald_core::store::Durability;
 use weald_core::tree::{Tree, TreeKind, TreeStatus};
 use weald_core::tree_rules::TreeInput;
 use weald_git::{
-    Commit, Expected, Git, GitError, MainRef, RefChange, list_tips, receive_checked, transfer,
-    update_refs,
+    Commit, Expected, GitError, MainRef, RefChange, is_ancestor, list_tips, receive_checked,
+    transfer, update_refs,
 };
 
 use super::inside::{
@@ -376,14 +376,9 @@ impl Trees<'_> {
             new: new.cloned(),
             expected,
         };
-        let newest = known
-            .keys()
-            .filter_map(|name| name.strip_prefix("old/")?.parse::<u64>().ok())
-            .max()
-            .unwrap_or(0);
         let mut first: Vec<_> = lost
             .iter()
-            .zip(newest + 1..)
+            .zip(next_old(known)..)
             .map(|(id, number)| change(&format!("old/{number}"), Some(id), Expected::Absent))
             .collect();
         let deleted = known.iter().filter(gone);
@@ -532,11 +527,16 @@ impl Trees<'_> {
         if tip == commit {
             return Ok(true);
         }
-        let asked = Git::new(self.vault().path(), "merge-base")
-            .args(["--is-ancestor", commit, tip])
-            .output()?;
-        Ok(asked.status.success())
+        Ok(is_ancestor(self.vault().path(), commit, tip)?)
     }
+}
+
+/// The number of the next `old/<n>`, of what a tree held and holds no more.
+pub(super) fn next_old(known: &BTreeMap<String, String>) -> u64 {
+    let numbers = known
+        .keys()
+        .filter_map(|name| name.strip_prefix("old/")?.parse().ok());
+    numbers.max().map_or(1, |newest: u64| newest + 1)
 }
 
 /// What the vault should hold of a tree: short name and object.

@@ -8,6 +8,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use weald_core::tree::Tree;
 use weald_git::{Door, Git, GitError, MainRef};
 
 use super::{TreeError, Trees};
@@ -90,13 +91,20 @@ pub(crate) struct Inner<'a> {
     pub path: &'a Path,
 }
 
-impl Trees<'_> {
-    /// Writes the repository into `git_dir`.
-    pub(crate) fn write_inner(&self, git_dir: &Path, inner: &Inner<'_>) -> Result<(), TreeError> {
-        self.write_settings(git_dir, inner.commit)?;
-        self.write_refs(git_dir, inner)
+impl<'a> Inner<'a> {
+    /// Of a tree that starts with `commit`; `tip` is its target's.
+    pub fn of(tree: &'a Tree, commit: &'a str, tip: Option<&'a str>, refs: &'a [MainRef]) -> Self {
+        Self {
+            branch: &tree.branch,
+            commit,
+            target: tip.map(|tip| (tree.target.as_str(), tip)),
+            refs,
+            path: &tree.path,
+        }
     }
+}
 
+impl Trees<'_> {
     /// The part that is the same for every tree: directories, configuration, excludes, and a HEAD at `commit`.
     pub(crate) fn write_settings(&self, git_dir: &Path, commit: &str) -> Result<(), TreeError> {
         let config = self.inner_config(commit)?;
@@ -159,7 +167,7 @@ impl Trees<'_> {
 
     /// What a person put beside main's refs: excludes, attributes, the end of a shallow history.
     fn copy_info(&self, door: &Door) -> io::Result<()> {
-        let main = self.place.repository().common_dir();
+        let main = self.common_dir();
         for file in INFO_FILES {
             match fs::read(main.join(file)) {
                 Ok(bytes) => door.write(file, &bytes)?,
@@ -188,13 +196,12 @@ impl Trees<'_> {
             text.push_str("[commit]\n\tgpgsign = false\n[tag]\n\tgpgsign = false\n");
         }
         let listed = self
-            .place
             .repository()
             .git("config")
             .args(["--local", "--includes", "--list", "-z"])
             .run()?;
         let listed = [listed, self.checkout_config()?].concat();
-        if self.has_own_large_files(self.place.repository().common_dir()) {
+        if self.has_own_large_files(self.common_dir()) {
             // Large files of a tree are its own, whatever the user's configuration says.
             text.push_str("[lfs]\n\tstorage = lfs\n");
         }
@@ -217,7 +224,7 @@ impl Trees<'_> {
 
     /// What main's checkout has for itself, as a sparse one does.
     fn checkout_config(&self) -> Result<Vec<u8>, GitError> {
-        let common_dir = self.place.repository().common_dir();
+        let common_dir = self.common_dir();
         match common_dir.join("config.worktree").is_file() {
             true => Git::new(common_dir, "config")
                 .args(["--worktree", "--includes", "--list", "-z"])
@@ -229,7 +236,6 @@ impl Trees<'_> {
     /// Main's hooks, which run inside: its own folder unless the user's configuration names another one.
     pub(crate) fn hooks(&self) -> Result<Option<String>, GitError> {
         let asked = self
-            .place
             .repository()
             .git_with_user_hooks(self.host.home.as_deref());
         let configured = asked.output()?;
@@ -239,7 +245,7 @@ impl Trees<'_> {
         if configured.status.success() && !value.is_empty() {
             return Ok(Some(value));
         }
-        let own = self.place.repository().common_dir().join("hooks");
+        let own = self.common_dir().join("hooks");
         Ok(own.is_dir().then(|| own.display().to_string()))
     }
 }

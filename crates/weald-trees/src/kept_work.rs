@@ -144,8 +144,7 @@ impl Trees<'_> {
         let answer = git
             .args(["--batch-check=%(objectname)"])
             .input(asked)
-            .run()?;
-        let answer = String::from_utf8_lossy(&answer);
+            .text()?;
         for (known, line) in tags.iter_mut().zip(answer.lines()) {
             if Commit::parse(line).is_some() {
                 known.commit = line.to_owned();
@@ -176,8 +175,7 @@ impl Trees<'_> {
             return Ok(BTreeSet::new());
         }
         let listed = self.vault().git("rev-list").args(["--stdin"]);
-        let listed = listed.input(asked).run()?;
-        let listed = String::from_utf8_lossy(&listed);
+        let listed = listed.input(asked).text()?;
         Ok(listed.lines().map(str::to_owned).collect())
     }
 
@@ -191,7 +189,7 @@ impl Trees<'_> {
             ),
             Wanted::Commit(start) => (self.kept_commit(&tree, start)?, tree.branch.clone()),
             Wanted::Head => {
-                let head = tree.head.as_deref().unwrap_or(&tree.base.commit);
+                let head = tree.tip();
                 (self.kept_commit(&tree, head)?, tree.branch.clone())
             }
         };
@@ -212,7 +210,7 @@ impl Trees<'_> {
         if files.is_empty() {
             return Ok(());
         }
-        let store = self.large_files_of(self.place.repository().common_dir())?;
+        let store = self.large_files_of(self.common_dir())?;
         let lost = files.values().filter(|file| !store.holds(file)).count();
         if lost > 0 {
             let word = if lost == 1 { "object" } else { "objects" };
@@ -232,10 +230,9 @@ impl Trees<'_> {
             return Ok(gone.clone());
         }
         match records.iter().rev().find(called) {
-            Some(tree) if tree.status == TreeStatus::Trashed => Err(TreeError::InTrash {
-                name: tree.name.clone(),
-                id: tree.id,
-            }),
+            Some(tree) if tree.status == TreeStatus::Trashed => {
+                Err(TreeError::in_trash(tree.clone()))
+            }
             _ => Err(TreeError::NotInVault { id: id.to_owned() }),
         }
     }
@@ -261,8 +258,7 @@ impl Trees<'_> {
             id: Some(number),
         })?;
         let asked = [format!("{snapshot}:files"), format!("{snapshot}^")];
-        let answer = self.vault().git("rev-parse").args(asked).run()?;
-        let answer = String::from_utf8_lossy(&answer);
+        let answer = self.vault().git("rev-parse").args(asked).text()?;
         let mut ids = answer.lines();
         let (files, parent) = (ids.next().unwrap_or_default(), ids.next());
         let weald = Person {
@@ -282,7 +278,7 @@ impl Trees<'_> {
 
     /// A branch of this name, or of one like it, that holds it already or is free.
     fn branch_from_vault(&self, tree: &Tree, wanted: &str, tip: &str) -> Result<String, TreeError> {
-        let main = self.place.repository();
+        let main = self.repository();
         let names = (1..NAMES).map(|number| match number {
             1 => wanted.to_owned(),
             number => format!("{wanted}-{number}"),
@@ -302,11 +298,11 @@ impl Trees<'_> {
         let haves = self.target_tip(tree)?;
         let haves: Vec<_> = haves.iter().map(String::as_str).collect();
         let kept = transfer(self.vault().path(), main.common_dir(), &[tip], &haves)?;
-        let change = RefChange {
-            name: format!("refs/heads/{name}"),
-            new: Some(tip.to_owned()),
-            expected: Expected::Absent,
-        };
+        let change = RefChange::set(
+            format!("refs/heads/{name}"),
+            tip.to_owned(),
+            Expected::Absent,
+        );
         let why = format!("weald: vault restore {}", tree.id);
         self.update_main(&[change], &why)?;
         drop(kept);

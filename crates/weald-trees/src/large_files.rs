@@ -16,14 +16,11 @@ use weald_git::{
     Door, Git, LargeFile, LargeFileError, LargeFileStore, MainRef, Vault, list_pointers,
 };
 
+use super::configurations::may_say;
 use super::inside::{LACKING, SendLargeFiles};
 use super::pool::{Population, Taken};
 use super::site::Site;
 use super::{TreeError, Trees, at};
-use weald_control::files;
-
-/// The longest configuration file that is read.
-const CONFIG_LIMIT: u64 = 1 << 20;
 
 /// How many large files one import asks for at most.
 const FILES: usize = 100_000;
@@ -63,22 +60,13 @@ impl Trees<'_> {
     /// Whether some configuration may name another folder of large files than the repository's own; git need not be asked
     /// otherwise.
     pub(super) fn has_own_large_files(&self, git_dir: &Path) -> bool {
-        let mut files = self.configurations();
-        files.push(git_dir.join("config"));
-        let says = |file: &PathBuf| match files::read_small_bytes(file, CONFIG_LIMIT) {
-            Ok(bytes) => {
-                let text = String::from_utf8_lossy(&bytes.unwrap_or_default()).to_lowercase();
-                text.contains("storage") || text.contains("[include")
-            }
-            Err(_) => true,
-        };
-        files.iter().any(says)
+        self.may_set("storage") || may_say(&git_dir.join("config"), "storage")
     }
 
     /// Whether what came from the pool lacks large files that main may have: a copy has the files of its checkout alone, and
     /// others were made when main lacked them.
     pub(super) fn wants_large_files(&self, tree: &Path, taken: &Taken) -> Result<bool, TreeError> {
-        let main = self.place.repository().common_dir();
+        let main = self.common_dir();
         if self.config.tree_lfs != LargeFilesPolicy::Smudge || !self.large_files_of(main)?.exists()
         {
             return Ok(false);
@@ -102,7 +90,7 @@ impl Trees<'_> {
         let source = Source {
             repository: "",
             vault: &self.vault(),
-            main: self.place.repository().common_dir(),
+            main: self.common_dir(),
         };
         self.take_large_files(tree, site, &source, held.cloned().chain(known))
     }
@@ -198,8 +186,8 @@ impl Trees<'_> {
 }
 
 fn untaken(tree: &Tree, why: &str) -> TreeError {
-    TreeError::Unreadable {
-        name: tree.name.to_string(),
-        why: format!("its large files can't be imported: {why}"),
-    }
+    TreeError::unreadable(
+        &tree.name,
+        format!("its large files can't be imported: {why}"),
+    )
 }

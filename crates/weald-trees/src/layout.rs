@@ -7,7 +7,6 @@ use weald_core::id::TreeId;
 use weald_core::name::{TreeName, numbered, slug};
 use weald_core::naming::{TemplateValues, distinguishes, task_in, task_word, without_task};
 use weald_core::task::Task;
-use weald_core::tree::TreeStatus;
 use weald_git::RefName;
 
 use super::{TreeError, Trees};
@@ -78,12 +77,11 @@ impl Trees<'_> {
         let Some(tree) = self.record(name)? else {
             return Ok(false);
         };
-        if tree.is_live() || tree.status == TreeStatus::Creating {
+        if tree.is_wanted() {
             return Ok(tree.task.is_some_and(|id| id != task.id));
         }
-        let full = format!("refs/heads/{}", tree.branch);
         let is_own = task.last_worktree.as_ref() == Some(name);
-        Ok(!is_own && self.place.repository().resolve(&full)?.is_some())
+        Ok(!is_own && self.branch_tip(&tree.branch)?.is_some())
     }
 
     /// Where a tree of this name goes.
@@ -182,10 +180,7 @@ impl Trees<'_> {
         let values = TemplateValues::default()
             .with("tree_root", root.display().to_string())
             .with("repo", self.place.root().display().to_string())
-            .with(
-                "common_dir",
-                self.place.repository().common_dir().display().to_string(),
-            );
+            .with("common_dir", self.common_dir().display().to_string());
         let wanted = PathBuf::from(values.expand(&self.config.trash_path)?);
         let device = |path: &Path| {
             use std::os::unix::fs::MetadataExt;
@@ -208,7 +203,7 @@ impl Trees<'_> {
         };
         let values = self.place_values()?;
         let templates = [&self.config.tree_path, ELSEWHERE];
-        let common_dir = self.place.repository().common_dir();
+        let common_dir = self.common_dir();
         let holds_main = self.place.root().starts_with(path) || common_dir.starts_with(path);
         Ok(!holds_main
             && !path.starts_with(common_dir)
@@ -243,7 +238,7 @@ impl Trees<'_> {
         name: &TreeName,
         task: Option<&Task>,
     ) -> Result<TemplateValues, TreeError> {
-        let hash = hash_of(self.place.repository().common_dir());
+        let hash = hash_of(self.common_dir());
         let values = self
             .place_values()?
             .with("name", name.as_str())
@@ -274,7 +269,7 @@ impl Trees<'_> {
         };
         let root = self.place.root();
         let parent = root.parent().unwrap_or(&root);
-        let hash = hash_of(self.place.repository().common_dir());
+        let hash = hash_of(self.common_dir());
         let repo_name = root
             .file_name()
             .map(|name| name.to_string_lossy())
@@ -286,7 +281,7 @@ impl Trees<'_> {
             .with("repo_name", repo_name)
             .with("repo_hash16", format!("{hash:016x}"))
             .with("cache", text(&self.host.cache)?)
-            .with("common_dir", text(self.place.repository().common_dir())?))
+            .with("common_dir", text(self.common_dir())?))
     }
 }
 

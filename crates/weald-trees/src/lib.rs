@@ -8,6 +8,7 @@ mod adopt;
 mod binding;
 pub mod building;
 mod chores;
+mod configurations;
 mod create;
 mod differences;
 mod enter;
@@ -84,7 +85,7 @@ use weald_core::session::{ProcessIdentity, ProcessState};
 use weald_core::store::{Durability, Read, StoreError, Write};
 use weald_core::tree::{Tree, TreeStatus};
 use weald_core::tree_rules::{self, TreeInput};
-use weald_git::{Keeper, MainRef, Registrations};
+use weald_git::{GitError, Keeper, MainRef, Registrations, Repository};
 use weald_sandbox::Cancel;
 
 use weald_control::engine::Engine;
@@ -151,7 +152,18 @@ pub struct Host {
     pub free_main: fn(&Trees<'_>) -> bool,
 }
 
+impl Host {
+    /// A variable of the caller's environment.
+    pub(crate) fn variable(&self, name: &str) -> Option<&OsString> {
+        let mut known = self.environment.iter();
+        known
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value)
+    }
+}
+
 /// The trees of one repository.
+#[derive(Clone)]
 pub struct Trees<'a> {
     pub engine: &'a Engine,
     pub place: &'a Place,
@@ -164,7 +176,7 @@ pub struct Trees<'a> {
     pub(crate) known_trees: Arc<Mutex<BTreeMap<String, String>>>,
     /// How this process holds the vault, once it did.
     pub(crate) known_keeper: OnceLock<Keeper>,
-    pub(crate) chores: Chores,
+    pub(crate) chores: Arc<Chores>,
     /// What trees that are made now are to have besides.
     pub(crate) wishes: Wishes,
 }
@@ -187,9 +199,25 @@ impl<'a> Trees<'a> {
             known_refs: None,
             known_trees: Arc::default(),
             known_keeper: OnceLock::new(),
-            chores: Chores::default(),
+            chores: Arc::default(),
             wishes: Wishes::default(),
         }
+    }
+
+    /// Main's repository.
+    pub fn repository(&self) -> &'a Repository {
+        self.place.repository()
+    }
+
+    /// The directory of main's repository.
+    pub fn common_dir(&self) -> &'a Path {
+        self.repository().common_dir()
+    }
+
+    /// What a branch of main holds.
+    pub(crate) fn branch_tip(&self, branch: &str) -> Result<Option<String>, GitError> {
+        let held = self.repository().resolve(&format!("refs/heads/{branch}"))?;
+        Ok(held.map(String::from))
     }
 
     /// This process, as others can look it up.
@@ -263,11 +291,8 @@ impl<'a> Trees<'a> {
         };
         let parsed: TreeName = joined.parse().map_err(|_| not_found())?;
         match self.record(&parsed)? {
-            Some(tree) if tree.is_live() || tree.status == TreeStatus::Creating => Ok(tree),
-            Some(tree) if tree.status == TreeStatus::Trashed => Err(TreeError::InTrash {
-                name: tree.name,
-                id: tree.id,
-            }),
+            Some(tree) if tree.is_wanted() => Ok(tree),
+            Some(tree) if tree.status == TreeStatus::Trashed => Err(TreeError::in_trash(tree)),
             _ => Err(not_found()),
         }
     }

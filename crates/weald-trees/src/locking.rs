@@ -48,12 +48,8 @@ impl Trees<'_> {
     /// Who locks: the session, else the user.
     fn who(&self) -> String {
         let user = || {
-            let variable = self
-                .host
-                .environment
-                .iter()
-                .find(|(name, _)| name == "USER");
-            let user = variable.map(|(_, value)| value.to_string_lossy().into_owned());
+            let user = self.host.variable("USER");
+            let user = user.map(|user| user.to_string_lossy().into_owned());
             user.filter(|user| !user.is_empty())
                 .unwrap_or_else(|| "somebody".to_owned())
         };
@@ -83,7 +79,7 @@ impl Trees<'_> {
 
     /// Lets git show the lock.
     pub fn show_lock(&self, tree: &Tree) -> Result<(), TreeError> {
-        let name = tree.registration.as_deref().unwrap_or(tree.name.as_str());
+        let name = tree.registration_name();
         let registrations = self.registrations();
         let text = locked_text(tree);
         registrations

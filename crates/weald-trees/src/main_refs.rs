@@ -1,25 +1,25 @@
-//! Changes to refs of main.
+//! Refs of main: what trees see of them, and changes to them.
 
-use weald_git::{GitError, RefChange, update_refs};
+use weald_git::{GitError, MainRef, RefChange, list_refs, update_refs};
 
 use super::{TreeError, Trees};
-use std::sync::Arc;
 
 impl Trees<'_> {
     /// The same trees, with main's refs read once for all of them.
     pub fn with_refs_of_now(&self) -> Result<Trees<'_>, TreeError> {
         Ok(Trees {
-            engine: self.engine,
-            place: self.place,
-            config: self.config,
-            target: self.target.clone(),
-            host: self.host.clone(),
             known_refs: Some(self.main_refs()?),
-            known_trees: Arc::clone(&self.known_trees),
-            known_keeper: self.known_keeper.clone(),
-            chores: Default::default(),
-            wishes: self.wishes.clone(),
+            ..self.clone()
         })
+    }
+
+    /// Refs of main that a tree sees.
+    pub fn main_refs(&self) -> Result<Vec<MainRef>, TreeError> {
+        if let Some(known) = &self.known_refs {
+            return Ok(known.clone());
+        }
+        let git_dir = self.common_dir();
+        Ok(list_refs(git_dir, &["refs/remotes/", "refs/tags/"])?)
     }
 
     /// Changes refs of main. Refs in tables share one lock, and a stopped process that was moving the target holds it: when
@@ -36,7 +36,7 @@ impl Trees<'_> {
 
     /// The same for changes that git makes, all or none of them.
     pub(crate) fn update_main(&self, changes: &[RefChange], why: &str) -> Result<(), GitError> {
-        let main = self.place.repository().common_dir();
+        let main = self.common_dir();
         self.change_main(|| update_refs(main, changes, why))
     }
 }

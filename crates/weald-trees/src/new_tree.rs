@@ -67,3 +67,17 @@ pub struct Created {
     /// What its set-up did, if there was anything to do.
     pub setup: Option<SetupReport>,
 }
+
+impl Created {
+    /// Nothing has to be said about it.
+    pub(super) fn of(tree: Tree, outcome: Outcome) -> Self {
+        Self {
+            tree,
+            outcome,
+            population: None,
+            branch_reused: false,
+            notes: Vec::new(),
+            setup: None,
+        }
+    }
+}

@@ -17,7 +17,7 @@ impl Trees<'_> {
         path: &Path,
     ) -> Result<(), TreeError> {
         let root = self.place.root();
-        let common_dir = self.place.repository().common_dir();
+        let common_dir = self.common_dir();
         let refused = |why: &str| {
             Err(TreeError::UnsafePlace {
                 key,

@@ -45,10 +45,7 @@ pub(super) struct DirtyMain(Receiver<Result<usize, GitError>>);
 impl DirtyMain {
     /// How many there are, however long that takes.
     fn count(self) -> Result<usize, TreeError> {
-        let lost = |_| TreeError::Unreadable {
-            name: "the main checkout".to_owned(),
-            why: "the look at it was lost".to_owned(),
-        };
+        let lost = |_| TreeError::unreadable("the main checkout", "the look at it was lost");
         Ok(self.0.recv().map_err(lost)??)
     }
 
@@ -69,7 +66,7 @@ impl DirtyMain {
 impl Trees<'_> {
     /// Why nothing is the target.
     fn no_target(&self) -> Result<TreeError, TreeError> {
-        Ok(match self.place.repository().resolve("HEAD")? {
+        Ok(match self.repository().resolve("HEAD")? {
             Some(_) => TreeError::NoTarget,
             None => TreeError::NoCommit,
         })
@@ -77,7 +74,7 @@ impl Trees<'_> {
 
     /// Whoever stands on another branch may take that one for the target.
     fn other_branch(&self, target: &str, base: &Base) -> Result<Option<String>, TreeError> {
-        let repository = self.place.repository();
+        let repository = self.repository();
         // A bare repository is on nothing that anybody sees.
         let is_checkout = repository.common_dir().join("index").is_file();
         let branch = repository.main_branch()?.filter(|_| is_checkout);
@@ -102,8 +99,7 @@ impl Trees<'_> {
         parent: Option<&Tree>,
         task: Option<&Task>,
     ) -> Result<String, TreeError> {
-        let is_branch =
-            |name: &str| Ok::<_, GitError>(self.place.repository().target(name)?.is_some());
+        let is_branch = |name: &str| Ok::<_, GitError>(self.repository().target(name)?.is_some());
         if let Some(target) = new.target.clone() {
             return match is_branch(&target)? {
                 true => Ok(target),
@@ -137,10 +133,7 @@ impl Trees<'_> {
         let base = match &parent {
             Some(parent) if new.base.is_none() => Base {
                 reference: parent.branch.clone(),
-                commit: parent
-                    .head
-                    .clone()
-                    .unwrap_or_else(|| parent.base.commit.clone()),
+                commit: parent.tip().to_owned(),
             },
             _ => self.base(new.base.as_deref(), &target, task, &mut notes)?,
         };
@@ -161,8 +154,7 @@ impl Trees<'_> {
         let layout = self.layout(id, &name, task.or(raced.as_ref()))?;
         notes.extend(layout.told.clone());
         let (start, replaced) = self.branch_start(new, &name, &layout, &base)?;
-        let full = format!("refs/heads/{}", layout.branch);
-        let reused = replaced.is_none() && self.place.repository().resolve(&full)?.is_some();
+        let reused = replaced.is_none() && self.branch_tip(&layout.branch)?.is_some();
         if layout.path.symlink_metadata().is_ok() {
             return Err(TreeError::Occupied {
                 by: self.holder(layout.path, new.task.as_ref())?,
@@ -179,7 +171,7 @@ impl Trees<'_> {
             scratch_for: parent.map(|parent| parent.name),
             ..Tree::new(id, name, layout.path, base, now)
         };
-        let target_tip = self.place.repository().target(&target)?;
+        let target_tip = self.repository().target(&target)?;
         let target_tip = target_tip.map(|target| target.tip.as_str().to_owned());
         let refs = self.main_refs()?;
         let is_in_main = reused
@@ -206,15 +198,6 @@ impl Trees<'_> {
             .transpose()
     }
 
-    /// Refs of main that a tree sees.
-    pub fn main_refs(&self) -> Result<Vec<MainRef>, TreeError> {
-        if let Some(known) = &self.known_refs {
-            return Ok(known.clone());
-        }
-        let git_dir = self.place.repository().common_dir();
-        Ok(list_refs(git_dir, &["refs/remotes/", "refs/tags/"])?)
-    }
-
     /// What a tree starts from: as named, or as the configuration says.
     pub(super) fn base(
         &self,
@@ -223,7 +206,7 @@ impl Trees<'_> {
         task: Option<&Task>,
         notes: &mut Vec<String>,
     ) -> Result<Base, TreeError> {
-        let repository = self.place.repository();
+        let repository = self.repository();
         let policy = self.config.tree_base;
         let is_of_task = branch_of(task).is_some_and(|branch| branch == target);
         let reference = match (named, policy) {
@@ -280,7 +263,7 @@ impl Trees<'_> {
     /// The branch that is called so, wherever work lands.
     fn main_branch(&self, target: &str) -> Result<String, TreeError> {
         for name in ["main", "master"] {
-            if self.place.repository().target(name)?.is_some() {
+            if self.repository().target(name)?.is_some() {
                 return Ok(name.to_owned());
             }
         }
@@ -290,7 +273,7 @@ impl Trees<'_> {
     /// A look at uncommitted changes in main, which never come along; `None` where there is nothing to look at.
     pub(super) fn dirty_main(&self) -> Option<DirtyMain> {
         let root = self.place.root();
-        let common_dir = self.place.repository().common_dir().to_owned();
+        let common_dir = self.common_dir().to_owned();
         let is_ignored = self.config.tree_dirty_main == DirtyPolicy::Ignore;
         // A bare repository has no index, also where a `.git` points at it.
         if is_ignored || !root.join(".git").exists() || !common_dir.join("index").is_file() {
@@ -313,7 +296,7 @@ impl Trees<'_> {
 
     /// Whether looking at main takes a moment only.
     pub(super) fn is_small_main(&self) -> bool {
-        let index = self.place.repository().common_dir().join("index");
+        let index = self.common_dir().join("index");
         index
             .metadata()
             .is_ok_and(|found| found.len() < SMALL_INDEX)
@@ -342,13 +325,9 @@ impl Trees<'_> {
         name: &TreeName,
         layout: &Layout,
     ) -> Result<Option<String>, TreeError> {
-        let repository = self.place.repository();
-        let full = format!("refs/heads/{}", layout.branch);
-        let existing = repository
-            .resolve(&full)?
-            .map(|commit| commit.as_str().to_owned());
+        let existing = self.branch_tip(&layout.branch)?;
         if existing.is_some()
-            && let Some(user) = self.user_of_branch(&full)?
+            && let Some(user) = self.user_of_branch(&layout.branch)?
         {
             return Err(TreeError::BranchInUse {
                 branch: layout.branch.clone(),
@@ -370,7 +349,7 @@ impl Trees<'_> {
         let target = self.target.as_ref().map(|(_, tip)| tip.as_str().to_owned());
         let count = target.and_then(|tip| {
             let range = format!("{tip}..refs/heads/{branch}");
-            let counted = Git::new(self.place.repository().common_dir(), "rev-list")
+            let counted = Git::new(self.common_dir(), "rev-list")
                 .args(["--count", &range])
                 .output()
                 .ok()?;
@@ -385,8 +364,8 @@ impl Trees<'_> {
     }
 
     /// The worktree that has a branch checked out.
-    fn user_of_branch(&self, full: &str) -> Result<Option<PathBuf>, TreeError> {
-        let head = Reference::Symbolic(full.to_owned());
+    fn user_of_branch(&self, branch: &str) -> Result<Option<PathBuf>, TreeError> {
+        let head = Reference::Symbolic(format!("refs/heads/{branch}"));
         let registrations = self.registrations();
         let listed = registrations
             .list()
@@ -397,27 +376,23 @@ impl Trees<'_> {
         if let Some(user) = user {
             return Ok(user.path().map(Path::to_owned));
         }
-        let in_main = self.place.repository().main_head()? == Some(head);
+        let in_main = self.repository().main_head()? == Some(head);
         Ok(in_main.then(|| self.place.root()))
     }
 
     /// `wt` and `wt/x` can't both be branches.
     fn refuse_clash(&self, branch: &str) -> Result<(), TreeError> {
-        let repository = self.place.repository();
         let parts: Vec<_> = branch.split('/').collect();
         for end in 1..parts.len() {
             let above = parts[..end].join("/");
-            if repository
-                .resolve(&format!("refs/heads/{above}"))?
-                .is_some()
-            {
+            if self.branch_tip(&above)?.is_some() {
                 return Err(TreeError::BranchClash {
                     branch: branch.to_owned(),
                     existing: above,
                 });
             }
         }
-        let below = list_refs(repository.common_dir(), &[&format!("refs/heads/{branch}/")])?;
+        let below = list_refs(self.common_dir(), &[&format!("refs/heads/{branch}/")])?;
         match below.first() {
             Some(existing) => Err(TreeError::BranchClash {
                 branch: branch.to_owned(),

@@ -219,7 +219,7 @@ impl Trees<'_> {
     }
 
     fn pool_at(&self, root: &Path, commit: &str) -> Result<Option<Pool>, TreeError> {
-        let home = self.place.repository().common_dir().join("weald");
+        let home = self.common_dir().join("weald");
         let device = |path: &Path| {
             let existing = path.ancestors().find_map(|path| path.metadata().ok());
             existing.map(|found| found.dev())

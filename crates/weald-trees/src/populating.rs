@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use weald_core::tree::{Tree, TreeKind};
 
@@ -94,13 +94,16 @@ impl Trees<'_> {
                 let git_dir = building.join(".git");
                 fs::create_dir(&git_dir).map_err(at(&git_dir))?;
                 self.write_settings(&git_dir, &plan.start)?;
-                self.populate(tree, building, git_dir, &plan.start, None)?;
+                self.populate(tree, Site::sealed(building), &plan.start, None)?;
             }
             TreeKind::Linked => {
                 self.vault()
                     .complete_checkout(&plan.start, &|git| self.as_user(git))?;
-                let git_dir = self.place.repository().common_dir().to_owned();
-                self.populate(tree, building, git_dir, &plan.start, Some(index))?;
+                let site = Site {
+                    git_dir: self.common_dir().to_owned(),
+                    ..Site::sealed(building)
+                };
+                self.populate(tree, site, &plan.start, Some(index))?;
             }
         }
         Ok(Population::Checkout)
@@ -117,16 +120,8 @@ impl Trees<'_> {
         let git_dir = building.join(".git");
         match tree.kind {
             TreeKind::Sealed => {
-                let inner = Inner {
-                    branch: &tree.branch,
-                    commit: &plan.start,
-                    target: plan
-                        .target_tip
-                        .as_deref()
-                        .map(|tip| (tree.target.as_str(), tip)),
-                    refs: &plan.refs,
-                    path: &tree.path,
-                };
+                let tip = plan.target_tip.as_deref();
+                let inner = Inner::of(tree, &plan.start, tip, &plan.refs);
                 self.write_refs(&git_dir, &inner)?;
                 self.fill_submodules(building)?;
             }
@@ -146,21 +141,19 @@ impl Trees<'_> {
         building: &Path,
         index: &Path,
     ) -> Result<Setup, TreeError> {
-        let site = |git_dir: PathBuf| Site {
-            path: building.to_owned(),
-            git_dir,
-            kind: TreeKind::Sealed,
-        };
+        let site = Site::sealed(building);
         if tree.kind == TreeKind::Sealed {
-            let git_dir = building.join(".git");
-            let index = git_dir.join("index");
-            return Ok(self.set_up_files(tree, &site(git_dir), &index));
+            let index = site.git_dir.join("index");
+            return Ok(self.set_up_files(tree, &site, &index));
         }
         // The index of a linked tree waits elsewhere, where no visit can write.
         let beside = building.join(".weald-index");
         self.move_index(index, &beside)?;
-        let common_dir = self.place.repository().common_dir().to_owned();
-        let setup = self.set_up_files(tree, &site(common_dir), &beside);
+        let site = Site {
+            git_dir: self.common_dir().to_owned(),
+            ..site
+        };
+        let setup = self.set_up_files(tree, &site, &beside);
         self.move_index(&beside, index)?;
         Ok(setup)
     }
@@ -177,21 +170,15 @@ impl Trees<'_> {
     }
 
     /// The files, by git in the new directory's sandbox.
-    fn populate(
+    pub(super) fn populate(
         &self,
         tree: &Tree,
-        building: &Path,
-        git_dir: PathBuf,
+        site: Site,
         commit: &str,
         index: Option<&Path>,
     ) -> Result<(), TreeError> {
-        let site = Site {
-            path: building.to_owned(),
-            git_dir,
-            kind: TreeKind::Sealed,
-        };
         // A linked tree's index is written beside its files, and moved to main's registration afterwards.
-        let beside = building.join(".weald-index");
+        let beside = site.path.join(".weald-index");
         let job = Populate {
             commit: commit.to_owned(),
             index: index.map(|_| beside.clone()),

@@ -14,7 +14,7 @@ use weald_core::id::TreeId;
 use weald_core::ports::{PortBlock, PortRange};
 use weald_core::session::ProcessIdentity;
 use weald_core::store::Durability;
-use weald_core::tree::{Tree, TreeStatus};
+use weald_core::tree::Tree;
 use weald_core::tree_rules::TreeInput;
 use weald_git::Registrations;
 
@@ -147,7 +147,7 @@ impl Trees<'_> {
         range: PortRange,
         wish: Option<PortBlock>,
     ) -> Result<Option<PortBlock>, TreeError> {
-        let repository = self.place.repository().common_dir().to_owned();
+        let repository = self.common_dir().to_owned();
         let seed = hash_of(&repository).wrapping_add(id.0);
         let lease = Lease {
             tree: id,
@@ -230,7 +230,7 @@ impl Trees<'_> {
     }
 
     fn is_of(&self, lease: &Lease, id: TreeId) -> bool {
-        lease.tree == id && lease.repository == self.place.repository().common_dir()
+        lease.tree == id && lease.repository == self.common_dir()
     }
 
     /// True with proof only: the process that took it has ended, and no tree has it.
@@ -239,14 +239,13 @@ impl Trees<'_> {
         if maker.is_none_or(|process| self.may_live(process)) {
             return false;
         }
-        if lease.repository != self.place.repository().common_dir() {
+        if lease.repository != self.common_dir() {
             return !is_registered(lease);
         }
         match self.engine.look(|tx| tx.tree_by_id(lease.tree)) {
             Ok(Some(tree)) => {
-                let there = tree.is_live() || tree.status == TreeStatus::Creating;
                 let has = |block: PortBlock| block.cells().any(|held| held == cell);
-                !(there && tree.ports.is_some_and(has))
+                !(tree.is_wanted() && tree.ports.is_some_and(has))
             }
             Ok(None) => true,
             Err(_) => false,

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use weald_core::tree::{Tree, TreeKind};
 use weald_git::{Commit, Expected, Git, RefChange, update_refs};
 
+use super::import::next_old;
 use super::site::identity_of;
 use super::{TreeError, Trees, at};
 
@@ -92,17 +93,14 @@ impl Trees<'_> {
         }
         let wanted: Vec<_> = lost.iter().map(String::as_str).collect();
         self.vault().require(&self.main_refs()?, &wanted)?;
-        let numbers = known.keys().filter_map(|name| name.strip_prefix("old/"));
-        let newest = numbers
-            .filter_map(|number| number.parse::<u64>().ok())
-            .max()
-            .unwrap_or(0);
-        let kept = lost.into_iter().zip(newest + 1..);
+        let kept = lost.into_iter().zip(next_old(&known)..);
         let kept: Vec<_> = kept
-            .map(|(commit, number)| RefChange {
-                name: format!("refs/tree/{}/old/{number}", there.id),
-                new: Some(commit),
-                expected: Expected::Absent,
+            .map(|(commit, number)| {
+                RefChange::set(
+                    format!("refs/tree/{}/old/{number}", there.id),
+                    commit,
+                    Expected::Absent,
+                )
             })
             .collect();
         Ok(update_refs(self.vault().path(), &kept, "weald: purge")?)
@@ -112,9 +110,9 @@ impl Trees<'_> {
     fn unreached_heads(&self, there: &Tree) -> Result<Vec<String>, TreeError> {
         let head = self.registered_head(there);
         let head = head.as_deref().map(str::trim_end).and_then(Commit::parse);
-        let head = head.map(|head| head.as_str().to_owned());
+        let head = head.map(String::from);
         let mut heads: Vec<_> = head.iter().cloned().collect();
-        let name = there.registration.as_deref().unwrap_or(there.name.as_str());
+        let name = there.registration_name();
         let git_dir = self.registrations().directory(name);
         // A log that can't be read holds nothing that git could use.
         let walked = Git::new(&git_dir, "rev-list")
@@ -131,7 +129,7 @@ impl Trees<'_> {
         if heads.is_empty() {
             return Ok(heads);
         }
-        let common = self.place.repository().common_dir();
+        let common = self.common_dir();
         let asked = Git::new(common, "rev-list")
             .args(["--ignore-missing"])
             .args(&heads)

@@ -4,7 +4,6 @@
 //! announcement in one transaction with those of runs; a directory only has to be made once.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use weald_core::store::Durability;
 use weald_core::tree::{Tree, TreeKind};
@@ -12,7 +11,6 @@ use weald_core::tree_rules::TreeInput;
 
 use super::building::building;
 use super::inner::Inner;
-use super::inside::Populate;
 use super::privacy::close_to_others;
 use super::remove::rename;
 use super::site::{Site, identity_of, pointer_text};
@@ -27,32 +25,23 @@ impl Trees<'_> {
         // One at a time; whoever comes second finds it made.
         let made = files::edit_alone(&turn, || match self.site(tree) {
             Err(TreeError::Missing { .. }) => self.recreate_alone(tree),
-            _ => Ok(Created {
-                tree: self.record(&tree.name)?.unwrap_or_else(|| tree.clone()),
-                outcome: Outcome::Reused,
-                population: None,
-                branch_reused: false,
-                notes: Vec::new(),
-                setup: None,
-            }),
+            _ => Ok(Created::of(
+                self.record(&tree.name)?.unwrap_or_else(|| tree.clone()),
+                Outcome::Reused,
+            )),
         });
         made.map_err(at(&turn))?
     }
 
     /// What a tree that is made again starts from: what was imported, unless main's branch has all of that and more.
     fn start_again(&self, tree: &Tree) -> Result<String, TreeError> {
-        let held = self
-            .place
-            .repository()
-            .resolve(&format!("refs/heads/{}", tree.branch))?;
-        let held = held.map(|held| held.as_str().to_owned());
+        let held = self.branch_tip(&tree.branch)?;
         match (&tree.head, held) {
             (Some(head), Some(held)) if tree.kind == TreeKind::Sealed => {
                 self.vault().require(&self.main_refs()?, &[&held])?;
-                Ok(if self.contains(&held, head)? {
-                    held
-                } else {
-                    head.clone()
+                Ok(match self.contains(&held, head)? {
+                    true => held,
+                    false => head.clone(),
                 })
             }
             (_, Some(held)) => Ok(held),
@@ -70,6 +59,7 @@ impl Trees<'_> {
             fs::create_dir_all(root).map_err(at(root))?;
         }
         fs::create_dir(&building).map_err(at(&building))?;
+        let building = building.canonicalize().map_err(at(&building))?;
         step("recreate.begun");
         let registrations = self.registrations();
         let registration = match tree.kind {
@@ -80,17 +70,12 @@ impl Trees<'_> {
                 wanted.extend(target.as_deref());
                 self.vault().require(&refs, &wanted)?;
                 self.require_files(&start)?;
-                let inner = Inner {
-                    branch: &tree.branch,
-                    commit: &start,
-                    target: target.as_deref().map(|tip| (tree.target.as_str(), tip)),
-                    refs: &refs,
-                    path: &tree.path,
-                };
+                let inner = Inner::of(tree, &start, target.as_deref(), &refs);
                 let git_dir = building.join(".git");
                 fs::create_dir(&git_dir).map_err(at(&git_dir))?;
-                self.write_inner(&git_dir, &inner)?;
-                self.populate_again(tree, &building, git_dir, &start)?;
+                self.write_settings(&git_dir, &start)?;
+                self.write_refs(&git_dir, &inner)?;
+                self.populate(tree, Site::sealed(&building), &start, None)?;
                 self.reinstate_registration(tree, identity_of(&building)?)?
             }
             TreeKind::Linked => {
@@ -99,7 +84,12 @@ impl Trees<'_> {
                 let git_dir = registrations.directory(&name);
                 let pointer = pointer_text(&git_dir);
                 fs::write(building.join(".git"), pointer).map_err(at(&building))?;
-                self.populate_again(tree, &building, git_dir, &start)?;
+                let site = Site {
+                    path: building.clone(),
+                    git_dir,
+                    kind: tree.kind,
+                };
+                self.populate(tree, site, &start, None)?;
                 name
             }
         };
@@ -122,31 +112,8 @@ impl Trees<'_> {
             &start[..12.min(start.len())]
         );
         Ok(Created {
-            tree,
-            outcome: Outcome::Recreated,
-            population: None,
-            branch_reused: false,
             notes: vec![note],
-            setup: None,
+            ..Created::of(tree, Outcome::Recreated)
         })
-    }
-
-    fn populate_again(
-        &self,
-        tree: &Tree,
-        building: &Path,
-        git_dir: PathBuf,
-        commit: &str,
-    ) -> Result<(), TreeError> {
-        let site = Site {
-            path: building.canonicalize().map_err(at(building))?,
-            git_dir,
-            kind: tree.kind,
-        };
-        let job = Populate {
-            commit: commit.to_owned(),
-            index: None,
-        };
-        self.visit(tree.name.as_str(), &site, job)
     }
 }

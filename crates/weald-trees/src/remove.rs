@@ -21,7 +21,7 @@ use weald_core::id::{Seq, Token};
 use weald_core::objections::{Contents, Objection, RemovalConsent, RemovalFacts, objections};
 use weald_core::store::{Durability, Write};
 use weald_core::task::{Closeout, Task};
-use weald_core::tree::{Trash, Tree, TreeKind};
+use weald_core::tree::{Trash, Tree};
 use weald_core::tree_rules::TreeInput;
 
 use super::half_made::Mended;
@@ -360,26 +360,10 @@ impl Trees<'_> {
                 name: tree.name.clone(),
             });
         }
-        let full = format!("refs/heads/{}", tree.branch);
-        let branch_tip = self.place.repository().resolve(&full)?;
-        let branch_tip = branch_tip.map(|tip| tip.as_str().to_owned());
+        let trash = self.trash_at(tree, place.to_owned(), now, snapshot)?;
         let branch = self.settle_branch(tree, verdict)?;
         step("remove.branch_settled");
-        let trash = Trash {
-            path: place.to_owned(),
-            at: now,
-            tip: tree.head.clone().or_else(|| Some(tree.base.commit.clone())),
-            branch_tip,
-            snapshot,
-            task: tree.task.clone(),
-            head: self.registered_head(tree),
-            ports: tree.ports,
-            status: None,
-        };
-        match tree.kind {
-            TreeKind::Sealed => self.unregister(tree)?,
-            TreeKind::Linked => self.register_in_trash(tree, &trash)?,
-        }
+        self.register_trash(tree, &trash)?;
         step("remove.unregistered");
         let (tree, task) = self
             .engine
@@ -395,6 +379,27 @@ impl Trees<'_> {
             restore: Some(format!("weald trash restore {}", tree.id)),
             tree,
             task,
+        })
+    }
+
+    /// The record of a tree that lies in the trash at `path`, while its branch is there.
+    pub(crate) fn trash_at(
+        &self,
+        tree: &Tree,
+        path: PathBuf,
+        at: Timestamp,
+        snapshot: Option<String>,
+    ) -> Result<Trash, TreeError> {
+        Ok(Trash {
+            path,
+            at,
+            tip: Some(tree.tip().to_owned()),
+            branch_tip: self.branch_tip(&tree.branch)?,
+            snapshot,
+            task: tree.task.clone(),
+            head: self.registered_head(tree),
+            ports: tree.ports,
+            status: None,
         })
     }
 

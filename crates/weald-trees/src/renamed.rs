@@ -15,7 +15,7 @@ impl Trees<'_> {
     /// The tree with a target that exists: its own, the branch that this was renamed to, or the one that the user set since
     /// if it holds what the tree began with. A branch that is merely gone is not guessed at.
     pub fn with_target(&self, tree: Tree) -> Result<Tree, TreeError> {
-        let repository = self.place.repository();
+        let repository = self.repository();
         if repository.target(&tree.target)?.is_some() {
             return Ok(tree);
         }
@@ -36,7 +36,7 @@ impl Trees<'_> {
 
     /// Makes a target here that only its remote has, as `git switch` would: landings move a branch of this repository.
     pub fn require_local_target(&self, target: &str) -> Result<(), TreeError> {
-        let repository = self.place.repository();
+        let repository = self.repository();
         let is_here = repository.resolve(&format!("refs/heads/{target}"))?;
         let remote = format!("refs/remotes/origin/{target}");
         if is_here.is_some() || repository.resolve(&remote)?.is_none() {
@@ -61,8 +61,8 @@ impl Trees<'_> {
 
     /// What a branch is called now, if exactly one has its log.
     fn renamed(&self, old: &str) -> Result<Option<String>, TreeError> {
-        let common_dir = self.place.repository().common_dir();
-        if self.place.repository().has_reftable() {
+        let common_dir = self.common_dir();
+        if self.repository().has_reftable() {
             return self.renamed_in_tables(old);
         }
         let said = format!("\tBranch: renamed refs/heads/{old} to refs/heads/");
@@ -81,7 +81,7 @@ impl Trees<'_> {
 
     /// The same where logs are in tables, which git alone reads.
     fn renamed_in_tables(&self, old: &str) -> Result<Option<String>, TreeError> {
-        let common_dir = self.place.repository().common_dir();
+        let common_dir = self.common_dir();
         let told = Git::new(common_dir, "log")
             .args(["--walk-reflogs", "--branches", "--format=%gD %gs", "--"])
             .output()?;

@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use weald_core::store::Durability;
-use weald_core::tree::{Trash, Tree, TreeKind};
+use weald_core::tree::{Tree, TreeKind};
 use weald_core::tree_rules::TreeInput;
-use weald_git::{Door, DoorError, Expected, RefChange, transfer};
+use weald_git::{Door, DoorError, RefChange};
 
 use super::building::building;
 use super::inside::WriteAlternates;
@@ -43,15 +43,10 @@ impl Trees<'_> {
             if TreeNote::of(&known).is_none_or(|note| note.tree != tree.id) {
                 continue;
             }
-            let full = format!("refs/heads/{}", tree.branch);
-            let held = self.place.repository().resolve(&full)?;
+            let (name, base) = (format!("refs/heads/{}", tree.branch), &tree.base.commit);
             // At its base it holds nothing of anybody's.
-            if held.is_some_and(|held| held.as_str() == tree.base.commit) {
-                let gone = RefChange {
-                    name: full,
-                    new: None,
-                    expected: Expected::Holds(tree.base.commit.clone()),
-                };
+            if self.branch_tip(&tree.branch)?.as_ref() == Some(base) {
+                let gone = RefChange::delete(name, base);
                 self.update_main(&[gone], "weald: not made")?;
             }
             step("repair.branch_gone");
@@ -74,23 +69,8 @@ impl Trees<'_> {
     }
 
     pub fn finish_removal(&self, tree: &Tree, path: PathBuf) -> Result<(), TreeError> {
-        let full = format!("refs/heads/{}", tree.branch);
-        let branch_tip = self.place.repository().resolve(&full)?;
-        let trash = Trash {
-            path,
-            at: self.now()?,
-            tip: tree.head.clone().or_else(|| Some(tree.base.commit.clone())),
-            branch_tip: branch_tip.map(|tip| tip.as_str().to_owned()),
-            snapshot: None,
-            task: tree.task.clone(),
-            head: self.registered_head(tree),
-            ports: tree.ports,
-            status: None,
-        };
-        match tree.kind {
-            TreeKind::Sealed => self.unregister(tree)?,
-            TreeKind::Linked => self.register_in_trash(tree, &trash)?,
-        }
+        let trash = self.trash_at(tree, path, self.now()?, None)?;
+        self.register_trash(tree, &trash)?;
         step("repair.unregistered");
         self.engine.change(self.actor(), Durability::Power, |tx| {
             let input = TreeInput::Trashed(Box::new(trash));
@@ -101,27 +81,7 @@ impl Trees<'_> {
 
     /// Main's branch of a live tree, where it was.
     pub fn reinstate_missing_branch(&self, tree: &Tree) -> Result<(), TreeError> {
-        let full = format!("refs/heads/{}", tree.branch);
-        if self.place.repository().resolve(&full)?.is_some() {
-            return Ok(());
-        }
-        let tip = tree
-            .head
-            .clone()
-            .unwrap_or_else(|| tree.base.commit.clone());
-        let main = self.place.repository().common_dir();
-        let kept = match self.place.repository().has_object(&tip)? {
-            true => None,
-            false => Some(transfer(self.vault().path(), main, &[&tip], &[])?),
-        };
-        let back = RefChange {
-            name: full,
-            new: Some(tip),
-            expected: Expected::Absent,
-        };
-        self.update_main(&[back], &format!("weald: restore {}", tree.name))?;
-        drop(kept);
-        Ok(())
+        self.reinstate_branch(tree, tree.tip())
     }
 
     /// Where `doctor` puts what is in the way of a repair: nothing is thrown away for being broken.
@@ -163,7 +123,7 @@ impl Trees<'_> {
         };
         let moved = self.decide(tree, Durability::Process, input)?;
         step("repair.recorded");
-        let here = self.place.repository().common_dir();
+        let here = self.common_dir();
         let state = self.host.state.as_deref();
         // The place of a tree that was copied is still the original's.
         if let Some(state) = state
@@ -174,11 +134,7 @@ impl Trees<'_> {
         self.write_markers(&moved)?;
         match moved.kind {
             TreeKind::Sealed => {
-                let site = Site {
-                    path: path.to_owned(),
-                    git_dir: path.join(".git"),
-                    kind: moved.kind,
-                };
+                let site = Site::sealed(path);
                 let text = String::from_utf8_lossy(&self.alternates(path)).into_owned();
                 self.visit(moved.name.as_str(), &site, WriteAlternates { text })?;
             }
@@ -189,7 +145,7 @@ impl Trees<'_> {
 
     /// The `.git` of a linked tree, as it should be. What it said is kept aside.
     pub fn write_linked_pointer(&self, tree: &Tree) -> Result<(), TreeError> {
-        let name = tree.registration.as_deref().unwrap_or(tree.name.as_str());
+        let name = tree.registration_name();
         let text = pointer_text(&self.registrations().directory(name));
         let door = Door::open(&tree.path).map_err(at(&tree.path))?;
         match door.read(".git", 64 * 1024) {
@@ -212,7 +168,7 @@ impl Trees<'_> {
         let text = String::from_utf8_lossy(&pointer);
         let named = tree.path.join(text.trim_end().strip_prefix("gitdir: ")?);
         let place = named.canonicalize().ok()?;
-        let is_ours = place.starts_with(self.place.repository().common_dir());
+        let is_ours = place.starts_with(self.common_dir());
         let lives = place.join("HEAD").symlink_metadata().is_ok();
         (lives && !is_ours).then(|| format!("its .git leads to {}", place.display()))
     }
@@ -260,32 +216,12 @@ impl Trees<'_> {
         self.visit(tree.name.as_str(), site, WriteAlternates { text })
     }
 
-    /// Whether a folder is a repository that borrows from this vault, or would at `home`, where it was.
-    pub fn is_borrower(&self, path: &Path, home: &Path) -> bool {
-        let Ok(door) = Door::open(path) else {
-            return false;
-        };
-        let Ok(text) = door.read(".git/objects/info/alternates", 16 * 1024) else {
-            return false;
-        };
-        let text = String::from_utf8_lossy(&text).into_owned();
-        let objects = path.join(".git/objects");
-        let vault = self.vault().objects().canonicalize().ok();
-        let written = self.alternates(home);
-        let at_home = |line: &str| line.as_bytes() == written.trim_ascii_end();
-        text.lines().any(|line| {
-            vault.is_some() && (at_home(line) || objects.join(line).canonicalize().ok() == vault)
-        })
-    }
-
     /// Whether a command inside the tree would find this repository.
     pub fn is_findable(&self, tree: &Tree) -> bool {
         match marker::find(&tree.path, self.host.state.as_deref()) {
             Ok(marker::Found::Tree { main, tree: found }) => {
                 found == tree.path
                     && self
-                        .place
-                        .repository()
                         .common_dir()
                         .starts_with(main.canonicalize().unwrap_or(main))
             }

@@ -16,7 +16,6 @@ use weald_core::tree_rules::TreeInput;
 use weald_git::{Commit, Expected, RefChange, Reference, transfer};
 use weald_sandbox::strip_set_id;
 
-use super::error::Holder;
 use super::privacy::close_to_others;
 use super::purging::{going, is_the_tree};
 use super::remove::{RemoveRequest, rename};
@@ -28,6 +27,8 @@ use weald_control::steps::step;
 
 /// The largest marker that is kept aside; weald's own is a path.
 const MARKER_LIMIT: u64 = 1 << 20;
+
+const REPLACED: &str = "another directory took its place in the trash";
 
 /// One thing in the trash.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -99,19 +100,15 @@ impl Trees<'_> {
             .ok_or_else(|| TreeError::NotInTrash { id: id.to_owned() })?;
         self.refuse_name_taken(&tree)?;
         if tree.path.symlink_metadata().is_ok() {
-            return Err(TreeError::Occupied {
-                by: Holder::unknown(tree.path),
-            });
+            return Err(TreeError::occupied(tree.path));
         }
         if !is_the_tree(&tree, &trash.path) {
-            let (name, path) = (tree.name, trash.path);
-            return Err(match path.symlink_metadata() {
-                Err(_) => TreeError::Missing { name, path },
-                Ok(_) => TreeError::Replaced {
-                    name,
-                    path,
-                    why: "another directory took its place in the trash".to_owned(),
+            return Err(match trash.path.symlink_metadata() {
+                Err(_) => TreeError::Missing {
+                    name: tree.name,
+                    path: trash.path,
                 },
+                Ok(_) => TreeError::replaced(&tree, &trash.path, REPLACED),
             });
         }
         self.require_safe_place("tree.path", &tree.path)?;
@@ -134,14 +131,10 @@ impl Trees<'_> {
     pub fn refuse_name_taken(&self, tree: &Tree) -> Result<(), TreeError> {
         let trees = self.records()?;
         let taken = |other: &&Tree| {
-            (other.is_live() || other.status == TreeStatus::Creating)
-                && (other.name == tree.name || other.branch == tree.branch)
+            other.is_wanted() && (other.name == tree.name || other.branch == tree.branch)
         };
         match trees.iter().find(taken) {
-            Some(other) => Err(TreeError::Exists {
-                name: other.name.clone(),
-                path: other.path.clone(),
-            }),
+            Some(other) => Err(TreeError::exists(other.clone())),
             None => Ok(()),
         }
     }
@@ -149,7 +142,9 @@ impl Trees<'_> {
     /// A tree whose directory is back: branch, registration, record, binding.
     pub fn reinstate(&self, tree: &Tree, trash: &Trash) -> Result<Tree, TreeError> {
         let identity = identity_of(&tree.path)?;
-        self.reinstate_branch(tree, trash)?;
+        if let Some(tip) = trash.branch_tip.as_deref().or(trash.tip.as_deref()) {
+            self.reinstate_branch(tree, tip)?;
+        }
         step("restore.branched");
         let registration = self.reinstate_registration(tree, identity)?;
         step("restore.registered");
@@ -194,7 +189,7 @@ impl Trees<'_> {
 
     /// The same, for whoever wants to know.
     pub fn write_markers(&self, tree: &Tree) -> Result<(), TreeError> {
-        let common_dir = self.place.repository().common_dir();
+        let common_dir = self.common_dir();
         if let Some(root) = tree.path.parent() {
             self.mark_again(root)?;
         }
@@ -206,7 +201,7 @@ impl Trees<'_> {
 
     /// The marker in a folder that has one. What else it said, perhaps somebody's, is kept aside.
     fn mark_again(&self, root: &Path) -> Result<(), TreeError> {
-        let common_dir = self.place.repository().common_dir();
+        let common_dir = self.common_dir();
         let file = root.join(marker::MARKER);
         if !file.symlink_metadata().is_ok_and(|found| found.is_file()) {
             return Ok(());
@@ -220,15 +215,11 @@ impl Trees<'_> {
     }
 
     /// The branch, if its name is free.
-    fn reinstate_branch(&self, tree: &Tree, trash: &Trash) -> Result<(), TreeError> {
-        let main = self.place.repository();
-        let full = format!("refs/heads/{}", tree.branch);
-        let Some(tip) = trash.branch_tip.as_deref().or(trash.tip.as_deref()) else {
-            return Ok(());
-        };
-        if main.resolve(&full)?.is_some() {
+    pub(crate) fn reinstate_branch(&self, tree: &Tree, tip: &str) -> Result<(), TreeError> {
+        if self.branch_tip(&tree.branch)?.is_some() {
             return Ok(());
         }
+        let main = self.repository();
         let haves: Vec<_> = self.target.iter().map(|(_, tip)| tip.as_str()).collect();
         let kept = match tree.kind == TreeKind::Sealed || !main.has_object(tip)? {
             true => Some(transfer(
@@ -240,11 +231,7 @@ impl Trees<'_> {
             false => None,
         };
         step("restore.transferred");
-        let change = RefChange {
-            name: full,
-            new: Some(tip.to_owned()),
-            expected: Expected::Absent,
-        };
+        let change = RefChange::set(format!("refs/heads/{}", tree.branch), tip, Expected::Absent);
         self.update_main(&[change], &format!("weald: restore {}", tree.name))?;
         drop(kept);
         Ok(())
@@ -257,7 +244,7 @@ impl Trees<'_> {
         identity: DirectoryIdentity,
     ) -> Result<String, TreeError> {
         let registrations = self.registrations();
-        let name = tree.registration.as_deref().unwrap_or(tree.name.as_str());
+        let name = tree.registration_name();
         let ours = registrations
             .read(name)
             .filter(|known| TreeNote::of(known).is_some_and(|note| note.tree == tree.id));
@@ -296,7 +283,7 @@ impl Trees<'_> {
         let (Some(Reference::Symbolic(name)), Some(trash)) = (&head, &tree.trash) else {
             return Ok(head);
         };
-        let held = self.place.repository().resolve(name)?;
+        let held = self.repository().resolve(name)?;
         let tip = trash.tip.as_deref().and_then(Commit::parse);
         match (held, tip) {
             (Some(held), Some(tip)) if held != tip => Ok(Some(Reference::Direct(tip))),
@@ -347,11 +334,7 @@ impl Trees<'_> {
         // What is there now must be what was put there.
         for place in [&found.path, &going] {
             if place.symlink_metadata().is_ok() && !is_the_tree(tree, place) {
-                return Err(TreeError::Replaced {
-                    name: tree.name.clone(),
-                    path: place.clone(),
-                    why: "another directory took its place in the trash".to_owned(),
-                });
+                return Err(TreeError::replaced(tree, place, REPLACED));
             }
         }
         if found.exists && !request.discard {

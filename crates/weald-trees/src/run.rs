@@ -76,6 +76,17 @@ pub fn use_login_layer(policy: &mut Policy, program: &str) {
     policy.home_layer = layer.map(|layer| layer.join(format!("login-{program}")));
 }
 
+/// An environment with these variables in place of its own of the same names; an empty one is none.
+pub(crate) fn overlaid<const N: usize>(
+    mut all: Vec<(OsString, OsString)>,
+    own: [(&str, OsString); N],
+) -> Vec<(OsString, OsString)> {
+    all.retain(|(name, _)| own.iter().all(|(own, _)| name != own));
+    let given = own.into_iter().filter(|(_, value)| !value.is_empty());
+    all.extend(given.map(|(name, value)| (name.into(), value)));
+    all
+}
+
 impl Trees<'_> {
     /// Prepares a run: the tree is checked and its target refreshed.
     pub fn prepare_run(
@@ -133,7 +144,7 @@ impl Trees<'_> {
 
     /// What a run in a tree may do, from the host's own record.
     pub fn run_policy(&self, tree: &Tree) -> Policy {
-        let common_dir = self.place.repository().common_dir().to_owned();
+        let common_dir = self.common_dir().to_owned();
         let (mut write, mut masked) = (vec![tree.path.clone()], self.control_plane(&tree.path));
         if tree.kind == TreeKind::Linked {
             masked.push(common_dir.join("weald"));
@@ -158,7 +169,7 @@ impl Trees<'_> {
     /// Where what runs in a tree write to their home is kept.
     pub fn home_layer(&self, tree: &Tree) -> Option<PathBuf> {
         let home = self.host.home.as_deref()?;
-        let repository = self.place.repository().common_dir();
+        let repository = self.common_dir();
         Some(match tree.id {
             // Of no record: the main checkout, or a gate's.
             TreeId(0) if tree.path == self.place.root() => home_layer_of(home, &tree.path),
@@ -258,7 +269,7 @@ impl Trees<'_> {
 
     /// What a command in a tree sees: no variable of git's leads it elsewhere, and git looks no further up.
     pub fn run_environment(&self, tree: &Tree) -> Vec<(OsString, OsString)> {
-        let mut all = without_secrets(self.config, self.host.environment.clone());
+        let all = without_secrets(self.config, self.host.environment.clone());
         let main = self.place.root();
         let ceiling = tree.path.parent().unwrap_or(&tree.path);
         let task = tree
@@ -279,10 +290,7 @@ impl Trees<'_> {
             ("WEALD_PORTS", ports.into()),
             ("GIT_CEILING_DIRECTORIES", ceiling.into()),
         ];
-        all.retain(|(name, _)| own.iter().all(|(own, _)| name != own));
-        let given = own.into_iter().filter(|(_, value)| !value.is_empty());
-        all.extend(given.map(|(name, value)| (name.into(), value)));
-        all
+        overlaid(all, own)
     }
 
     /// Records that a run begins.
@@ -291,10 +299,9 @@ impl Trees<'_> {
             Some(policy) => RunSandbox::Level(policy.level),
             None => RunSandbox::Off,
         };
-        let process = self.me().ok_or_else(|| TreeError::Unreadable {
-            name: "/proc".to_owned(),
-            why: "this process can't be identified".to_owned(),
-        })?;
+        let process = self
+            .me()
+            .ok_or_else(|| TreeError::unreadable("/proc", "this process can't be identified"))?;
         let run = Run {
             session: self.actor().cloned(),
             process,
@@ -306,7 +313,7 @@ impl Trees<'_> {
         let tree = self.decide(&request.tree, Durability::Process, input)?;
         if self.locks_runs(&tree) {
             let who = self.actor().map_or("weald".to_owned(), ToString::to_string);
-            let name = tree.registration.as_deref().unwrap_or(tree.name.as_str());
+            let name = tree.registration_name();
             let reason = format!("{who}: {program}{RUNS}");
             let registrations = self.registrations();
             registrations

@@ -42,10 +42,9 @@ impl Trees<'_> {
             let _ = clear(&path);
         }
         let runs = self.place.runs();
-        let process = self.me().ok_or_else(|| TreeError::Unreadable {
-            name: "/proc".to_owned(),
-            why: "this process can't be identified".to_owned(),
-        })?;
+        let process = self
+            .me()
+            .ok_or_else(|| TreeError::unreadable("/proc", "this process can't be identified"))?;
         let made = || -> io::Result<PathBuf> {
             let mut folders = DirBuilder::new();
             folders.mode(0o700);

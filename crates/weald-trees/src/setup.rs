@@ -26,9 +26,11 @@ use super::setup_report::SetupReport;
 use super::site::Site;
 use super::{TreeError, Trees};
 pub use commands::Step;
+use trust::Wanted;
 pub use trust::{Proposed, Trust};
 
 /// A set-up in the making.
+#[derive(Default)]
 pub(super) struct Setup {
     report: SetupReport,
     notes: Vec<String>,
@@ -37,22 +39,6 @@ pub(super) struct Setup {
 }
 
 impl Setup {
-    fn new() -> Self {
-        Self {
-            report: SetupReport {
-                outcome: SetupOutcome::Done,
-                copied: 0,
-                shared: Vec::new(),
-                from: None,
-                commands: Vec::new(),
-                error: None,
-            },
-            notes: Vec::new(),
-            unavailable: None,
-            has_begun: false,
-        }
-    }
-
     /// There is something to do, so there will be something to tell.
     fn begins(&mut self) {
         self.has_begun = true;
@@ -89,10 +75,9 @@ impl Trees<'_> {
         let (tree, note) = self.hold_ports(tree, None)?;
         let (tree, mut setup) = self.set_up(tree, None)?;
         setup.notes.extend(note);
-        let made = setup.into_created(tree, Outcome::Reused, Vec::new());
-        match made.1 {
-            Some(failure) => Err(failure),
-            None => Ok(made.0),
+        match setup.into_created(Created::of(tree, Outcome::Reused)) {
+            (_, Some(failure)) => Err(failure),
+            (made, None) => Ok(made),
         }
     }
 
@@ -103,10 +88,8 @@ impl Trees<'_> {
         made: Created,
         begun: Option<Setup>,
     ) -> Result<Created, TreeError> {
-        let (population, branch_reused) = (made.population, made.branch_reused);
         let (tree, setup) = self.set_up(made.tree, begun)?;
-        let (mut made, failure) = setup.into_created(tree, made.outcome, made.notes);
-        (made.population, made.branch_reused) = (population, branch_reused);
+        let (mut made, failure) = setup.into_created(Created { tree, ..made });
         let Some(failure) = failure else {
             return Ok(made);
         };
@@ -150,7 +133,7 @@ impl Trees<'_> {
         let mut setup = match begun {
             Some(begun) => begun,
             None => {
-                let mut setup = Setup::new();
+                let mut setup = Setup::default();
                 if let Err(error) = self.share(&tree, &mut setup) {
                     setup.fails(SetupOutcome::Failed, error.to_string());
                 }
@@ -175,7 +158,7 @@ impl Trees<'_> {
 
     /// Brings files of main into a tree in the making, before anybody can be in it.
     pub(super) fn set_up_files(&self, tree: &Tree, site: &Site, index: &Path) -> Setup {
-        let mut setup = Setup::new();
+        let mut setup = Setup::default();
         if let Err(error) = self.share_into(tree, site, Some(index), &mut setup) {
             setup.fails(SetupOutcome::Failed, error.to_string());
         }
@@ -191,42 +174,37 @@ impl Trees<'_> {
     /// The steps that set up a tree which is on no record. `None` while nobody approved the repository's commands.
     pub fn setup_steps(&self, tree: &Tree) -> Result<Option<Vec<Step>>, TreeError> {
         let mut steps: Vec<_> = self.hook_step(tree).into_iter().collect();
-        let Some(wanted) = self.wanted_commands(&mut Vec::new())? else {
-            return Ok(Some(steps));
-        };
-        let proposal = wanted.proposal;
-        if !wanted.is_own && !is_approved(&self.approvals()?, &proposal) {
-            return Ok(None);
-        }
-        for command in &proposal.commands {
-            let step = self.command_step(tree, &proposal.from, command);
-            steps.push(step.map_err(|why| TreeError::Unreadable {
-                name: proposal.from.clone(),
-                why,
-            })?);
+        if let Some(wanted) = self.wanted_commands(&mut Vec::new())? {
+            if !self.may_run(&wanted)? {
+                return Ok(None);
+            }
+            let own = self.command_steps(tree, &wanted.proposal);
+            let unreadable = |why| TreeError::unreadable(&wanted.proposal.from, why);
+            steps.extend(own.map_err(unreadable)?);
         }
         Ok(Some(steps))
+    }
+
+    fn may_run(&self, wanted: &Wanted) -> Result<bool, TreeError> {
+        Ok(wanted.is_own || is_approved(&self.approvals()?, &wanted.proposal))
     }
 
     fn set_up_by_commands(&self, tree: &mut Tree, setup: &mut Setup) -> Result<(), TreeError> {
         let mut steps: Vec<_> = self.hook_step(tree).into_iter().collect();
         if let Some(wanted) = self.wanted_commands(&mut setup.notes)? {
-            let proposal = wanted.proposal;
+            let proposal = &wanted.proposal;
             setup.begins();
             setup.report.from = Some(proposal.from.clone());
-            if wanted.is_own || is_approved(&self.approvals()?, &proposal) {
-                for command in &proposal.commands {
-                    match self.command_step(tree, &proposal.from, command) {
-                        Ok(step) => steps.push(step),
-                        Err(why) => {
-                            setup.fails(SetupOutcome::Failed, why);
-                            return Ok(());
-                        }
-                    }
+            match (self.may_run(&wanted)?, self.command_steps(tree, proposal)) {
+                (true, Ok(own)) => steps.extend(own),
+                (true, Err(why)) => {
+                    setup.fails(SetupOutcome::Failed, why);
+                    return Ok(());
                 }
-            } else {
-                let why = format!("the set-up commands of {} are not approved", proposal.from);
-                setup.fails(SetupOutcome::Unapproved, why);
+                (false, _) => {
+                    let why = format!("the set-up commands of {} are not approved", proposal.from);
+                    setup.fails(SetupOutcome::Unapproved, why);
+                }
             }
         }
         if !steps.is_empty() {
@@ -238,30 +216,18 @@ impl Trees<'_> {
 
 impl Setup {
     /// What came about, and the failure if it is one.
-    fn into_created(
-        self,
-        tree: Tree,
-        outcome: Outcome,
-        mut notes: Vec<String>,
-    ) -> (Created, Option<TreeError>) {
-        notes.extend(self.notes);
+    fn into_created(self, mut made: Created) -> (Created, Option<TreeError>) {
+        made.notes.extend(self.notes);
         let failed = self.has_begun && self.report.outcome != SetupOutcome::Done;
         let failure = failed.then(|| match self.unavailable {
             Some(error) => error.into(),
             None => TreeError::SetUp {
-                name: tree.name.clone(),
+                name: made.tree.name.clone(),
                 report: Box::new(self.report.clone()),
                 trash: None,
             },
         });
-        let made = Created {
-            tree,
-            outcome,
-            population: None,
-            branch_reused: false,
-            notes,
-            setup: self.has_begun.then_some(self.report),
-        };
+        made.setup = self.has_begun.then_some(self.report);
         (made, failure)
     }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use weald_core::setup::SetupOutcome;
 
 /// What a set-up did.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SetupReport {
     pub outcome: SetupOutcome,
     /// Files that `.worktreeinclude` brought.

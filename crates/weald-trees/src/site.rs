@@ -21,6 +21,17 @@ pub struct Site {
     pub kind: TreeKind,
 }
 
+impl Site {
+    /// Of a directory that has its repository in it.
+    pub fn sealed(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            git_dir: path.join(".git"),
+            kind: TreeKind::Sealed,
+        }
+    }
+}
+
 impl Trees<'_> {
     /// Refuses a tree that belongs to another repository.
     pub fn require_ours(&self, tree: &Tree) -> Result<(), TreeError> {
@@ -33,7 +44,7 @@ impl Trees<'_> {
             let unknown = || PathBuf::from("an unknown place");
             return Err(of_another(copy.original.clone().unwrap_or_else(unknown)));
         }
-        let here = self.place.repository().common_dir();
+        let here = self.common_dir();
         match marker::other_owner(&tree.path, self.host.state.as_deref(), here) {
             Some(other) => Err(of_another(other)),
             None => Ok(()),
@@ -58,60 +69,44 @@ impl Trees<'_> {
             }
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 let path = tree.path.display();
-                return Err(TreeError::Unreadable {
-                    name: tree.name.to_string(),
-                    why: format!("{path} can't be opened ({error}); chmod u+rwx {path}"),
-                });
+                return Err(TreeError::unreadable(
+                    &tree.name,
+                    format!("{path} can't be opened ({error}); chmod u+rwx {path}"),
+                ));
             }
             Err(error) => {
-                return Err(TreeError::Replaced {
-                    name: tree.name.clone(),
-                    path: tree.path.clone(),
-                    why: format!("it is not a directory ({error})"),
-                });
+                let why = format!("it is not a directory ({error})");
+                return Err(TreeError::replaced(tree, &tree.path, why));
             }
-        };
-        let replaced = |why: &str| TreeError::Replaced {
-            name: tree.name.clone(),
-            path: tree.path.clone(),
-            why: why.to_owned(),
-        };
-        let damaged = || TreeError::Damaged {
-            name: tree.name.clone(),
-            path: tree.path.clone(),
-            why: "its .git is missing or replaced".to_owned(),
         };
         if let Some(identity) = tree.identity
             && !self.is_known(tree, identity, &found)
         {
-            return Err(replaced("another directory took its place"));
+            let why = "another directory took its place";
+            return Err(TreeError::replaced(tree, &tree.path, why));
         }
-        match tree.kind {
-            TreeKind::Sealed => {
-                if !found.has_directory(".git/objects") {
-                    return Err(damaged());
-                }
-                let site = Site {
-                    path: tree.path.clone(),
-                    git_dir: tree.path.join(".git"),
-                    kind: tree.kind,
-                };
-                Ok((site, found))
-            }
+        let site = match tree.kind {
+            TreeKind::Sealed => Site::sealed(&tree.path),
+            TreeKind::Linked => Site {
+                path: tree.path.clone(),
+                git_dir: self.registrations().directory(tree.registration_name()),
+                kind: tree.kind,
+            },
+        };
+        let is_whole = match tree.kind {
+            TreeKind::Sealed => found.has_directory(".git/objects"),
             TreeKind::Linked => {
-                let registration = tree.registration.as_deref().unwrap_or(tree.name.as_str());
-                let git_dir = self.registrations().directory(registration);
                 let pointer = found.read(".git", 64 * 1024).unwrap_or_default();
-                if !leads_to(&tree.path, &pointer, &git_dir) {
-                    return Err(damaged());
-                }
-                let site = Site {
-                    path: tree.path.clone(),
-                    git_dir,
-                    kind: tree.kind,
-                };
-                Ok((site, found))
+                leads_to(&tree.path, &pointer, &site.git_dir)
             }
+        };
+        match is_whole {
+            true => Ok((site, found)),
+            false => Err(TreeError::Damaged {
+                name: tree.name.clone(),
+                path: tree.path.clone(),
+                why: "its .git is missing or replaced".to_owned(),
+            }),
         }
     }
 
@@ -136,7 +131,7 @@ impl Trees<'_> {
                 door.has_directory(".git/objects") && self.is_borrower(path, &tree.path)
             }
             TreeKind::Linked => {
-                let name = tree.registration.as_deref().unwrap_or(tree.name.as_str());
+                let name = tree.registration_name();
                 let pointer = door.read(".git", 64 * 1024).unwrap_or_default();
                 leads_to(path, &pointer, &self.registrations().directory(name))
             }

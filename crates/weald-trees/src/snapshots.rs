@@ -128,10 +128,7 @@ impl Trees<'_> {
         reason: &str,
     ) -> Result<SnapshotView, TreeError> {
         let (view, _) = self.snapshot_unless(tree, site, reason, None)?;
-        view.ok_or_else(|| TreeError::Unreadable {
-            name: tree.name.to_string(),
-            why: "it gave no snapshot".to_owned(),
-        })
+        view.ok_or_else(|| TreeError::unreadable(&tree.name, "it gave no snapshot"))
     }
 
     /// Takes a snapshot, perhaps only if something changed. What the tree stands on is imported with it.
@@ -204,11 +201,11 @@ impl Trees<'_> {
             let Some(view) = view.filter(is_wished) else {
                 return Err(self.odd_snapshot(tree));
             };
-            let change = RefChange {
-                name: format!("refs/snap/{}/{id}", tree.id),
-                new: Some(commit.to_owned()),
-                expected: Expected::Absent,
-            };
+            let change = RefChange::set(
+                format!("refs/snap/{}/{id}", tree.id),
+                commit.to_owned(),
+                Expected::Absent,
+            );
             match update_refs(self.vault().path(), &[change], "weald: snapshot") {
                 Ok(()) => {
                     step("snapshot.kept");
@@ -219,10 +216,10 @@ impl Trees<'_> {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(TreeError::Unreadable {
-            name: tree.name.to_string(),
-            why: "other processes keep taking snapshots of it".to_owned(),
-        })
+        Err(TreeError::unreadable(
+            &tree.name,
+            "other processes keep taking snapshots of it",
+        ))
     }
 
     /// Refuses what is no commit, or one that would take long to read in every list.
@@ -244,10 +241,7 @@ impl Trees<'_> {
     }
 
     fn odd_snapshot(&self, tree: &Tree) -> TreeError {
-        TreeError::Unreadable {
-            name: tree.name.to_string(),
-            why: "its snapshot is not what was asked for".to_owned(),
-        }
+        TreeError::unreadable(&tree.name, "its snapshot is not what was asked for")
     }
 
     /// Lets go of older ones. One that stays too long costs room, nothing else.
@@ -268,10 +262,11 @@ impl Trees<'_> {
         let changes: Vec<_> = all
             .iter()
             .filter(|view| going.contains(&view.id))
-            .map(|view| RefChange {
-                name: format!("refs/snap/{}/{}", tree.id, view.id),
-                new: None,
-                expected: Expected::Holds(view.commit.clone()),
+            .map(|view| {
+                RefChange::delete(
+                    format!("refs/snap/{}/{}", tree.id, view.id),
+                    view.commit.clone(),
+                )
             })
             .collect();
         let _ = update_refs(self.vault().path(), &changes, "weald: thinned");
@@ -302,7 +297,7 @@ impl Trees<'_> {
         self.require_idle(&tree)?;
         let wanted = self.require_snapshot(&tree, id)?;
         if tree.kind == TreeKind::Linked {
-            let main = self.place.repository().common_dir();
+            let main = self.common_dir();
             let haves = self.target.iter().map(|(_, tip)| tip.clone());
             let haves = self.present(haves.collect())?;
             let haves: Vec<_> = haves.iter().map(String::as_str).collect();

@@ -7,7 +7,7 @@ use weald_core::binding::BindRefusal;
 use weald_core::id::{TaskId, TreeId};
 use weald_core::name::TreeName;
 use weald_core::task::Task;
-use weald_core::tree::{Tree, TreeStatus};
+use weald_core::tree::Tree;
 
 use super::error::Holder;
 use super::new_tree::NewTree;
@@ -38,8 +38,7 @@ impl Trees<'_> {
             None => self.free_name_for(&task)?,
         };
         // One that is there, or in the making, is taken as it is.
-        let is_known = |tree: Tree| tree.is_live() || tree.status == TreeStatus::Creating;
-        if self.record(&name)?.is_some_and(is_known) {
+        if self.record(&name)?.is_some_and(|known| known.is_wanted()) {
             return Ok(());
         }
         let plan = self.plan(new, name, Some(&task))?;

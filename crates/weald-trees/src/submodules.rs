@@ -36,7 +36,7 @@ pub(crate) struct Module {
 impl Trees<'_> {
     /// Fills the submodules of a tree in the making.
     pub(crate) fn fill_submodules(&self, tree: &Path) -> Result<(), TreeError> {
-        let common_dir = self.place.repository().common_dir();
+        let common_dir = self.common_dir();
         // Without either there is nothing to do, at the price of a look.
         if !common_dir.join("modules").is_dir() {
             return Ok(());
@@ -74,7 +74,7 @@ impl Trees<'_> {
 
     /// Submodules of the checkout whose repository and commit main has.
     fn modules(&self, door: &Door, named: Vec<u8>) -> Result<Vec<Module>, TreeError> {
-        let sha256 = self.place.repository().git("rev-parse");
+        let sha256 = self.repository().git("rev-parse");
         let sha256 = sha256.args(["--show-object-format"]).run()?.trim_ascii() == b"sha256";
         let index = door.read(".git/index", LARGE).ok();
         let Some(index) = index.and_then(|bytes| CheckoutIndex::parse(bytes, sha256)) else {
@@ -103,7 +103,7 @@ impl Trees<'_> {
 
     /// The names of submodules, from the text of `.gitmodules`.
     pub fn names_by_path(&self, text: Vec<u8>) -> Result<BTreeMap<String, String>, TreeError> {
-        let listed = Git::new(self.place.repository().common_dir(), "config")
+        let listed = Git::new(self.common_dir(), "config")
             .args(["--no-includes", "--file", "-", "-z"])
             .args(["--get-regexp", r"^submodule\..*\.path$"])
             .input(text)
@@ -119,12 +119,7 @@ impl Trees<'_> {
 
     /// Whether main's repository of a submodule has a commit.
     pub fn main_has(&self, name: &str, commit: &str) -> bool {
-        let module = self
-            .place
-            .repository()
-            .common_dir()
-            .join("modules")
-            .join(name);
+        let module = self.common_dir().join("modules").join(name);
         let asked = Git::new(&module, "cat-file").args(["-e", &format!("{commit}^{{commit}}")]);
         module.join("objects").is_dir()
             && asked.output().is_ok_and(|answer| answer.status.success())
@@ -137,7 +132,7 @@ impl Trees<'_> {
         door: &Door,
         module: &Module,
     ) -> Result<Option<PathBuf>, TreeError> {
-        let common_dir = self.place.repository().common_dir();
+        let common_dir = self.common_dir();
         let theirs = common_dir.join("modules").join(&module.name);
         let vault = self.vault_of_submodule(&module.name);
         let refs = list_refs(&theirs, &["refs/remotes/", "refs/tags/"])?;
@@ -208,13 +203,13 @@ impl Trees<'_> {
     }
 
     fn import_submodule(&self, tree: &Tree, site: &Site, name: &str) -> Result<u64, TreeError> {
-        let common_dir = self.place.repository().common_dir();
+        let common_dir = self.common_dir();
         let theirs = common_dir.join("modules").join(name);
         if !is_plain(name) || !theirs.join("objects").is_dir() {
-            return Err(TreeError::Unreadable {
-                name: tree.name.to_string(),
-                why: format!("main has no submodule {name}, so its commits exist only here"),
-            });
+            return Err(TreeError::unreadable(
+                &tree.name,
+                format!("main has no submodule {name}, so its commits exist only here"),
+            ));
         }
         let vault = self.vault_of_submodule(name);
         // What landed is held by a ref of weald's, until somebody pushes it.
@@ -250,10 +245,12 @@ impl Trees<'_> {
         let news: Vec<_> = held.iter().filter(|id| !haves.contains(id)).collect();
         let changes: Vec<_> = news
             .iter()
-            .map(|id| RefChange {
-                name: format!("refs/tree/{}/{id}", tree.id),
-                new: Some((*id).clone()),
-                expected: Expected::Any,
+            .map(|id| {
+                RefChange::set(
+                    format!("refs/tree/{}/{id}", tree.id),
+                    (*id).clone(),
+                    Expected::Any,
+                )
             })
             .collect();
         update_refs(vault.path(), &changes, "weald: imported")?;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use weald_core::store::Durability;
 use weald_core::tree::{Base, Tree, TreeKind};
 use weald_core::tree_rules::TreeInput;
-use weald_git::Git;
+use weald_git::is_ancestor;
 
 use super::inside::{BringIn, SyncEnd};
 use super::site::Site;
@@ -76,12 +76,8 @@ impl Trees<'_> {
         step("sync.kept");
         let mut brought = Brought::default();
         if tree.diverged
-            && let Some(held) = self
-                .place
-                .repository()
-                .resolve(&format!("refs/heads/{}", tree.branch))?
+            && let Some(held) = self.branch_tip(&tree.branch)?
         {
-            let held = held.as_str().to_owned();
             self.vault().require(&self.main_refs()?, &[&held])?;
             brought = brought.and(self.bring_in(&tree, &site, &held, &tree.branch, false)?);
             if !brought.conflicts.is_empty() {
@@ -104,10 +100,7 @@ impl Trees<'_> {
         let (Some(head), Some(tip)) = (head, tip) else {
             return Ok(tip.is_none());
         };
-        let asked = Git::new(&self.comparing(tree), "merge-base")
-            .args(["--is-ancestor", tip, head])
-            .output()?;
-        Ok(asked.status.success())
+        Ok(is_ancestor(&self.comparing(tree), tip, head)?)
     }
 
     fn bring_in(

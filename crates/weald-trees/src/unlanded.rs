@@ -91,13 +91,13 @@ impl Trees<'_> {
     pub fn comparing(&self, tree: &Tree) -> PathBuf {
         match tree.kind {
             TreeKind::Sealed => self.vault().path().to_owned(),
-            TreeKind::Linked => self.place.repository().common_dir().to_owned(),
+            TreeKind::Linked => self.common_dir().to_owned(),
         }
     }
 
     /// The target's tip, present where it is compared.
     pub fn target_tip(&self, tree: &Tree) -> Result<Option<String>, TreeError> {
-        let Some(target) = self.place.repository().target(&tree.target)? else {
+        let Some(target) = self.repository().target(&tree.target)? else {
             return Ok(None);
         };
         let tip = target.tip.as_str().to_owned();
@@ -165,7 +165,7 @@ impl Trees<'_> {
     ) -> Result<Ground, TreeError> {
         let mut targets = vec![target];
         let tracking = format!("refs/remotes/origin/{}", tree.target);
-        if let Some(seen) = self.place.repository().resolve(&tracking)? {
+        if let Some(seen) = self.repository().resolve(&tracking)? {
             targets.push(seen.as_str().to_owned());
         }
         targets.dedup();
@@ -185,7 +185,7 @@ impl Trees<'_> {
     /// The commit that a tree started from, if a remote has it: the target here may be behind that.
     fn base_on_remote(&self, tree: &Tree) -> Result<Option<String>, TreeError> {
         let tracking = format!("refs/remotes/{}", tree.base.reference);
-        let is_seen = self.place.repository().resolve(&tracking)?.is_some();
+        let is_seen = self.repository().resolve(&tracking)?.is_some();
         Ok(is_seen.then(|| tree.base.commit.clone()))
     }
 

@@ -51,7 +51,7 @@ impl Trees<'_> {
     /// What a run has to see as it is: though it may lie below a directory that is private inside, or in the home, which is
     /// seen through a layer.
     pub fn shown(&self, tree: &Path) -> Vec<PathBuf> {
-        let common = self.place.repository().common_dir().to_owned();
+        let common = self.common_dir().to_owned();
         let mut shown = vec![self.place.root(), common];
         let is_layered = |path: &Path| {
             let home = self.host.home.as_deref();

@@ -1,10 +1,11 @@
 //! The vault as this process holds it: known by name to whoever waits, and not waiting for ever for a stopped process.
 
 use std::fs::{self, File};
+use std::path::Path;
 use std::sync::Arc;
 
 use weald_core::session::ProcessIdentity;
-use weald_git::{Keeper, Vault};
+use weald_git::{Door, Keeper, Vault};
 
 use super::Trees;
 use weald_control::files::{described, holder_pid};
@@ -12,13 +13,41 @@ use weald_control::machine::end_process;
 
 impl Trees<'_> {
     pub fn vault(&self) -> Vault {
-        Vault::of(self.place.repository().common_dir()).kept_by(self.keeper())
+        Vault::of(self.common_dir()).kept_by(self.keeper())
     }
 
     /// The vault of a submodule.
     pub fn vault_of_submodule(&self, name: &str) -> Vault {
-        let common_dir = self.place.repository().common_dir();
+        let common_dir = self.common_dir();
         Vault::of_submodule(common_dir, name).kept_by(self.keeper())
+    }
+
+    /// Whether the repository in a directory borrows from this vault: only weald makes such.
+    pub fn is_left_from_here(&self, path: &Path) -> bool {
+        self.borrows(path, |_| false)
+    }
+
+    /// Whether a folder is a repository that borrows from this vault, or would at `home`, where it was.
+    pub fn is_borrower(&self, path: &Path, home: &Path) -> bool {
+        let written = self.alternates(home);
+        self.borrows(path, |line| line.as_bytes() == written.trim_ascii_end())
+    }
+
+    fn borrows(&self, path: &Path, is_ours: impl Fn(&str) -> bool) -> bool {
+        let door = Door::open(path).ok();
+        let text = door.and_then(|door| door.read(".git/objects/info/alternates", 16 * 1024).ok());
+        let (Some(text), Ok(vault)) = (text, self.vault().objects().canonicalize()) else {
+            return false;
+        };
+        let objects = path.join(".git/objects");
+        let leads_here = |line: &str| {
+            objects
+                .join(line)
+                .canonicalize()
+                .is_ok_and(|it| it == vault)
+        };
+        let text = String::from_utf8_lossy(&text);
+        text.lines().any(|line| is_ours(line) || leads_here(line))
     }
 
     fn keeper(&self) -> Keeper {

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use weald_core::Timestamp;
 use weald_core::landed::Landed;
-use weald_core::tree::{Tree, TreeKind, TreeStatus};
+use weald_core::tree::{Tree, TreeKind};
 use weald_git::{Commit, Door, Reference};
 
 use super::inside::{InspectReply, Look, UpdateRefs};
@@ -97,9 +97,7 @@ impl Trees<'_> {
     /// Every tree that is there or should be, by number, from what is known.
     pub fn list(&self) -> Result<Vec<TreeView>, TreeError> {
         let trees = self.records()?;
-        let shown = trees
-            .into_iter()
-            .filter(|tree| tree.is_live() || tree.status == TreeStatus::Creating);
+        let shown = trees.into_iter().filter(Tree::is_wanted);
         let shown: Vec<_> = shown.collect();
         Ok(side_by_side(&shown, 64, |tree| {
             let mut tree = tree.clone();
@@ -162,10 +160,8 @@ impl Trees<'_> {
         };
         if self.place.is_read_only() {
             // What it holds can't be taken in, so only what was known is shown.
-            let error = TreeError::Unreadable {
-                name: tree.name.to_string(),
-                why: "the repository is on a read-only file system".to_owned(),
-            };
+            let error =
+                TreeError::unreadable(&tree.name, "the repository is on a read-only file system");
             return unseen(tree, error);
         }
         match self.imported(&tree, &site, since) {
@@ -268,7 +264,7 @@ impl Trees<'_> {
             _ => None,
         };
         let unimported = exists && tree.kind == TreeKind::Sealed && {
-            let recorded = tree.head.as_deref().unwrap_or(&tree.base.commit);
+            let recorded = tree.tip();
             let head = opened.ok().and_then(|(_, door)| peek_head(&door));
             head.is_none_or(|head| head != recorded)
         };
@@ -301,7 +297,7 @@ impl Trees<'_> {
         };
         let mut wanted = vec![(format!("refs/heads/{}", tree.target), tip)];
         let remote = format!("refs/remotes/origin/{}", tree.target);
-        if let Some(commit) = self.place.repository().resolve(&remote)? {
+        if let Some(commit) = self.repository().resolve(&remote)? {
             wanted.push((remote, commit.as_str().to_owned()));
         }
         let door = Door::open(&site.path).ok();
@@ -336,14 +332,13 @@ pub fn peek_head(door: &Door) -> Option<String> {
 fn peek_ref(door: &Door, name: &str) -> Option<String> {
     let loose = door.read(&format!(".git/{name}"), 4096).ok();
     let loose = loose.and_then(|text| {
-        Commit::parse(String::from_utf8_lossy(&text).trim_end())
-            .map(|commit| commit.as_str().to_owned())
+        Commit::parse(String::from_utf8_lossy(&text).trim_end()).map(String::from)
     });
     loose.or_else(|| {
         let packed = door.read(".git/packed-refs", 64 * PEEK).ok()?;
         let packed = String::from_utf8_lossy(&packed);
         let mut lines = packed.lines().filter_map(|line| line.split_once(' '));
         let (id, _) = lines.find(|(_, known)| *known == name)?;
-        Commit::parse(id).map(|commit| commit.as_str().to_owned())
+        Commit::parse(id).map(String::from)
     })
 }

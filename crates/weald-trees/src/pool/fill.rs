@@ -6,7 +6,6 @@
 use std::fs::{self, TryLockError};
 use std::path::{Path, PathBuf};
 
-use weald_core::tree::TreeKind;
 use weald_git::Door;
 
 use super::{FILL_LIMIT, Pool, PoolStatus, Seal, Taken, snapshot};
@@ -171,7 +170,7 @@ impl Trees<'_> {
     /// The pool, if one was ever made and there is something to make it from.
     fn existing_pool(&self) -> Result<Option<Pool>, TreeError> {
         let root = self.tree_root()?;
-        let home = self.place.repository().common_dir().join("weald/pool");
+        let home = self.common_dir().join("weald/pool");
         if self.target.is_none() || !(home.is_dir() || root.join(".pool").is_dir()) {
             return Ok(None);
         }
@@ -189,7 +188,7 @@ impl Trees<'_> {
         if seal.boot == pool.boot {
             return true;
         }
-        let looked = self.visit(SPARE, &site(&tree), Inspect::default());
+        let looked = self.visit(SPARE, &Site::sealed(&tree), Inspect::default());
         let is_clean = looked.is_ok_and(|InspectReply { look, .. }| {
             look.staged + look.unstaged + look.untracked + look.ignored == 0
         });
@@ -239,7 +238,7 @@ impl Trees<'_> {
             commit: base.to_owned(),
             index: None,
         };
-        self.visit(SPARE, &site(&tree), job)?;
+        self.visit(SPARE, &Site::sealed(&tree), job)?;
         Ok(holder)
     }
 
@@ -332,16 +331,8 @@ impl Trees<'_> {
             from: from.to_owned(),
             to: to.to_owned(),
         };
-        let reply = self.visit(SPARE, &site(tree), job)?;
+        let reply = self.visit(SPARE, &Site::sealed(tree), job)?;
         Ok(reply == ForwardReply::Forward)
-    }
-}
-
-fn site(tree: &Path) -> Site {
-    Site {
-        path: tree.to_owned(),
-        git_dir: tree.join(".git"),
-        kind: TreeKind::Sealed,
     }
 }
 

@@ -178,7 +178,7 @@ impl Trees<'_> {
             checkout.add(&text);
             repository.add(&text);
         }
-        let common_dir = self.place.repository().common_dir();
+        let common_dir = self.common_dir();
         for file in INFO_FILES {
             let text = read(&common_dir.join(file));
             repository.add(text.as_bytes());
@@ -196,30 +196,10 @@ impl Trees<'_> {
         })
     }
 
-    pub(crate) fn configurations(&self) -> Vec<PathBuf> {
-        let common_dir = self.place.repository().common_dir();
-        let own = ["config", "config.worktree"].map(|file| common_dir.join(file));
-        let home = self.host.home.as_ref().map(|home| home.join(".gitconfig"));
-        let user = self.user_directory().map(|user| user.join("config"));
-        let machine = ["/etc/gitconfig", "/usr/local/etc/gitconfig"].map(PathBuf::from);
-        own.into_iter()
-            .chain(home)
-            .chain(user)
-            .chain(machine)
-            .collect()
-    }
-
-    /// Where git keeps the user's configuration.
-    fn user_directory(&self) -> Option<PathBuf> {
-        let configured = self.variable("XDG_CONFIG_HOME").map(PathBuf::from);
-        let home = self.host.home.as_ref().map(|home| home.join(".config"));
-        configured.or(home).map(|directory| directory.join("git"))
-    }
-
     /// What included files say, and the attributes that a setting names.
     fn indirect_settings(&self) -> Result<Vec<u8>, TreeError> {
         let asked = |arguments: &[&str]| {
-            Git::with_own_config(self.place.repository().common_dir(), "config")
+            Git::with_own_config(self.common_dir(), "config")
                 .with_user_config(self.host.home.as_deref())
                 .args(arguments)
                 .output()
@@ -231,12 +211,6 @@ impl Trees<'_> {
             text.extend(fs::read(named).unwrap_or_default());
         }
         Ok(text)
-    }
-
-    fn variable(&self, name: &str) -> Option<std::ffi::OsString> {
-        let mut known = self.host.environment.iter();
-        let found = known.find(|(known, _)| known.as_os_str() == std::ffi::OsStr::new(name));
-        found.map(|(_, value)| value.clone())
     }
 }
 

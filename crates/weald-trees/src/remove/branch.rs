@@ -29,12 +29,10 @@ impl Trees<'_> {
         tree: &Tree,
         verdict: &Verdict,
     ) -> Result<BranchOutcome, TreeError> {
-        let full = format!("refs/heads/{}", tree.branch);
-        let main = self.place.repository();
-        let Some(tip) = main.resolve(&full)?.map(|tip| tip.as_str().to_owned()) else {
+        let Some(tip) = self.branch_tip(&tree.branch)? else {
             return Ok(BranchOutcome::Absent);
         };
-        let judged = tree.head.as_deref().unwrap_or(&tree.base.commit);
+        let judged = tree.tip();
         let is_open = verdict.is_gone || tree.diverged || verdict.unlanded > 0;
         let landed = match is_open || tip != judged {
             true => self.is_landed(tree, &tip)?,
@@ -58,7 +56,7 @@ impl Trees<'_> {
         step("remove.branch_kept");
         let why = format!("weald: rm {}", tree.name);
         let (workshop, branch) = (self.workshop(), &tree.branch);
-        self.change_main(|| delete_branch(main.common_dir(), &workshop, branch, &tip, &why))?;
+        self.change_main(|| delete_branch(self.common_dir(), &workshop, branch, &tip, &why))?;
         Ok(BranchOutcome::Deleted)
     }
 

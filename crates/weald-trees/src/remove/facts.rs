@@ -131,10 +131,7 @@ impl Trees<'_> {
     /// Every session. A registry that can't be read refuses: whoever is there would be overlooked.
     pub fn known_sessions(&self) -> Result<Vec<SessionView>, TreeError> {
         let sessions = self.engine.sessions();
-        sessions.map_err(|error| TreeError::Unreadable {
-            name: "the session registry".to_owned(),
-            why: error.to_string(),
-        })
+        sessions.map_err(|error| TreeError::unreadable("the session registry", error.to_string()))
     }
 
     /// Sessions that work in it or hold its task, and short-lived trees that land on it. Who has the token of the claim

@@ -23,7 +23,7 @@ impl Trees<'_> {
 
     pub fn unregister(&self, tree: &Tree) -> Result<(), TreeError> {
         let registrations = self.registrations();
-        let name = tree.registration.as_deref().unwrap_or(tree.name.as_str());
+        let name = tree.registration_name();
         let is_ours = registrations
             .read(name)
             .and_then(|known| TreeNote::of(&known))
@@ -39,20 +39,28 @@ impl Trees<'_> {
         Ok(())
     }
 
+    /// What becomes of the registration of a tree that lies in the trash.
+    pub(crate) fn register_trash(&self, tree: &Tree, trash: &Trash) -> Result<(), TreeError> {
+        match tree.kind {
+            TreeKind::Sealed => self.unregister(tree),
+            TreeKind::Linked => self.register_in_trash(tree, trash),
+        }
+    }
+
     /// A linked tree's index and HEAD are in its registration, so that stays, detached and locked.
     pub fn register_in_trash(&self, tree: &Tree, trash: &Trash) -> Result<(), TreeError> {
         let registrations = self.registrations();
-        let name = tree.registration.as_deref().unwrap_or(tree.name.as_str());
+        let name = tree.registration_name();
         let head = trash.tip.as_deref().and_then(Commit::parse);
         let (Some(head), Some(identity)) = (head, tree.identity) else {
             return Ok(());
         };
         self.vault().require(&self.main_refs()?, &[head.as_str()])?;
-        let kept = RefChange {
-            name: format!("refs/tree/{}/HEAD", tree.id),
-            new: Some(head.as_str().to_owned()),
-            expected: Expected::Any,
-        };
+        let kept = RefChange::set(
+            format!("refs/tree/{}/HEAD", tree.id),
+            head.as_str().to_owned(),
+            Expected::Any,
+        );
         update_refs(self.vault().path(), &[kept], "weald: trash")?;
         step("remove.head_kept");
         let note = TreeNote {

@@ -34,7 +34,7 @@ impl Trees<'_> {
         let (repository, below) = match tree.kind {
             TreeKind::Sealed => (path.to_owned(), ".git/"),
             TreeKind::Linked => {
-                let name = tree.registration.as_deref().unwrap_or(tree.name.as_str());
+                let name = tree.registration_name();
                 (self.registrations().directory(name), "")
             }
         };
@@ -58,12 +58,12 @@ impl Trees<'_> {
         if let Some(Reference::Symbolic(name)) = &head {
             match tree.kind {
                 TreeKind::Sealed => files.push(door.trace(&format!("{below}{name}"))),
-                TreeKind::Linked => tip = self.place.repository().resolve(name)?,
+                TreeKind::Linked => tip = self.repository().resolve(name)?,
             }
         }
         Ok(Traces {
             files,
-            tip: tip.map(|tip| tip.as_str().to_owned()),
+            tip: tip.map(String::from),
         })
     }
 }

@@ -4,13 +4,13 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::process::Stdio;
 
-use weald_core::setup::{SetupOutcome, expand};
+use weald_core::setup::{Proposal, SetupOutcome, expand};
 use weald_core::tree::Tree;
 use weald_sandbox::{Budget, Ended, Invocation, Level, Policy, SandboxError, launch, pass_on};
 
 use super::Setup;
 use crate::interruption::wait_or_interrupt;
-use crate::run::RunRequest;
+use crate::run::{RunRequest, overlaid};
 use crate::setup_report::CommandResult;
 use crate::{TreeError, Trees};
 
@@ -30,22 +30,24 @@ pub struct Step {
 }
 
 impl Trees<'_> {
-    /// A command as a step.
-    pub(super) fn command_step(
+    /// The commands of a proposal as steps, or why one can't be.
+    pub(super) fn command_steps(
         &self,
         tree: &Tree,
-        from: &str,
-        command: &str,
-    ) -> Result<Step, String> {
-        let text = match from {
-            TEMPLATES_FILE => expand(command, |name| self.template_value(tree, name))?,
-            _ => command.to_owned(),
+        proposal: &Proposal,
+    ) -> Result<Vec<Step>, String> {
+        let step = |command: &String| {
+            let text = match proposal.from.as_str() {
+                TEMPLATES_FILE => expand(command, |name| self.template_value(tree, name))?,
+                _ => command.to_owned(),
+            };
+            Ok(Step {
+                told: command.to_owned(),
+                words: ["sh", "-c", &text].iter().map(OsString::from).collect(),
+                is_hook: false,
+            })
         };
-        Ok(Step {
-            told: command.to_owned(),
-            words: ["sh", "-c", &text].iter().map(OsString::from).collect(),
-            is_hook: false,
-        })
+        proposal.commands.iter().map(step).collect()
     }
 
     /// Runs all of them, between two records.
@@ -127,11 +129,7 @@ impl Trees<'_> {
             ("CONDUCTOR_DEFAULT_BRANCH", tree.target.clone().into()),
             ("CONDUCTOR_PORT", port.unwrap_or_default().into()),
         ];
-        let mut all = self.run_environment(tree);
-        all.retain(|(name, _)| others.iter().all(|(other, _)| name != other));
-        let given = others.into_iter().filter(|(_, value)| !value.is_empty());
-        all.extend(given.map(|(name, value)| (name.into(), value)));
-        all
+        overlaid(self.run_environment(tree), others)
     }
 
     /// What worktrunk's variables stand for.

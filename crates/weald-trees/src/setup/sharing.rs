@@ -141,7 +141,7 @@ impl Trees<'_> {
     fn match_times(&self, tree: &Tree, site: &Site, fresh: Option<&Path>) -> Result<(), TreeError> {
         let job = MatchTimes {
             main: self.place.root(),
-            index: self.place.repository().common_dir().join("index"),
+            index: self.common_dir().join("index"),
             fresh: fresh.map(Path::to_owned),
         };
         self.visit(tree.name.as_str(), site, job)
@@ -270,7 +270,7 @@ impl Trees<'_> {
     }
 
     fn git_in_main(&self, name: &str, main: &Path) -> Git {
-        Git::new(self.place.repository().common_dir(), name)
+        Git::new(self.common_dir(), name)
             .with_user_config(self.host.home.as_deref())
             .work_tree(main)
     }

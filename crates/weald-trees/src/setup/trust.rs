@@ -260,7 +260,7 @@ impl Trees<'_> {
     }
 
     fn load_settings(&self, tip: &str) -> Result<BTreeMap<String, String>, TreeError> {
-        let repository = self.place.repository();
+        let repository = self.repository();
         let names = SETTINGS_FILES.iter().map(|file| file.path);
         let listed = repository
             .git("ls-tree")

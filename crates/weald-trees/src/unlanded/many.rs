@@ -57,7 +57,7 @@ impl Trees<'_> {
         if asked.is_empty() {
             return Ok(Vec::new());
         }
-        let main = self.place.repository().common_dir().join("objects");
+        let main = self.common_dir().join("objects");
         let aside = Aside::reading(&[&self.vault().objects(), &main])?;
         // By name: a tree of the same name may have had the same commits.
         let mut landings: BTreeMap<TreeName, Vec<Landing>> = BTreeMap::new();
@@ -150,7 +150,7 @@ impl Trees<'_> {
 
     /// The tips of each target, here and as last seen at its remote; none of one that is not there.
     fn targets_of(&self, asked: &[Asked<'_>]) -> Result<BTreeMap<String, Vec<String>>, TreeError> {
-        let repository = self.place.repository();
+        let repository = self.repository();
         let mut found = BTreeMap::new();
         for one in asked {
             let name = &one.tree.target;
@@ -160,7 +160,7 @@ impl Trees<'_> {
             let here = repository.target(name)?.map(|target| target.tip);
             let there = repository.resolve(&format!("refs/remotes/origin/{name}"))?;
             let tips = here.into_iter().chain(there);
-            let mut tips: Vec<_> = tips.map(|tip| tip.as_str().to_owned()).collect();
+            let mut tips: Vec<_> = tips.map(String::from).collect();
             tips.dedup();
             found.insert(name.clone(), tips);
         }
@@ -187,12 +187,11 @@ fn known_of(
         wanted.entry(&one.tree.target).or_default().extend(tips);
     }
     let asked: String = ids.iter().map(|id| format!("{id}\n")).collect();
-    let answer = place
+    let text = place
         .git("cat-file")
         .args(["--batch-check=%(objectname) %(objecttype)"])
         .input(asked)
-        .run()?;
-    let text = String::from_utf8_lossy(&answer);
+        .text()?;
     let types = text
         .lines()
         .filter(|line| !line.ends_with(" missing"))

@@ -31,12 +31,11 @@ pub(super) fn present<'i>(
     ids: impl Iterator<Item = &'i str>,
 ) -> Result<BTreeSet<String>, TreeError> {
     let asked: String = ids.map(|id| format!("{id}\n")).collect();
-    let answer = place
+    let text = place
         .git("cat-file")
         .args(["--batch-check=%(objectname)"])
         .input(asked)
-        .run()?;
-    let text = String::from_utf8_lossy(&answer);
+        .text()?;
     let here = text.lines().filter(|line| !line.ends_with(" missing"));
     Ok(here.map(str::to_owned).collect())
 }
@@ -49,8 +48,11 @@ pub(super) fn lacking(
 ) -> Result<BTreeSet<String>, TreeError> {
     let mut asked: String = commits.iter().map(|id| format!("{id}\n")).collect();
     asked.extend(tips.iter().map(|tip| format!("^{tip}\n")));
-    let answer = place.git("rev-list").args(["--stdin"]).input(asked).run()?;
-    let text = String::from_utf8_lossy(&answer);
+    let text = place
+        .git("rev-list")
+        .args(["--stdin"])
+        .input(asked)
+        .text()?;
     Ok(text.lines().map(str::to_owned).collect())
 }
 
@@ -119,8 +121,7 @@ fn looked_like(place: &Comparing, fork: &str, target: &str, tree: &str) -> Resul
     let trees = place
         .git("log")
         .args(["--format=%T", &format!("{fork}..{target}")])
-        .run()?;
-    let trees = String::from_utf8_lossy(&trees);
+        .text()?;
     Ok(trees.lines().any(|known| known == tree))
 }
 
