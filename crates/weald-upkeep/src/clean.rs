@@ -24,19 +24,20 @@ pub use orphans::{Orphan, OrphanClass, OrphanOutcome};
 use taking::Taking;
 use weald_trees::{BranchOutcome, Removed, TreeError};
 
-/// What to look at, and whether to act.
-#[derive(Debug, Clone, Default)]
+/// Finds worktrees that are finished, and moves them to the trash.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct CleanRequest {
-    /// Take what may go; without it nothing is changed.
+    /// Do it, instead of only listing them.
     pub apply: bool,
-    /// For how long a tree must be unused, instead of what the configuration says; zero asks for nothing.
+    /// For how long a worktree must be unused, instead of what is configured; zero asks for nothing.
     pub min_age: Option<SignedDuration>,
-    /// Only trees of these tasks; empty is all trees.
+    /// Only worktrees of these tasks, unless empty.
     pub tasks: Vec<TaskId>,
     pub tree: Option<TreeName>,
     /// With `apply`: act on orphans, too.
     pub orphans: bool,
-    /// Ask the targets' remotes first.
+    /// Fetch the targets' remotes first.
     pub fetch: bool,
 }
 

@@ -16,7 +16,7 @@ mod vault;
 use std::path::PathBuf;
 
 use crate::Code;
-use crate::finding::{Finding, Found, Ledger};
+use crate::finding::{Check, Finding, Ledger};
 use crate::leftovers;
 use crate::survey::Survey;
 use weald_control::place::Place;
@@ -40,7 +40,7 @@ pub struct Checkup<'a> {
 }
 
 /// What goes by the records, in this order.
-const PARTS: [(&str, fn(&Survey<'_>) -> Found); 20] = [
+const PARTS: [(&str, Check); 20] = [
     ("locks of unfinished operations", locks::of_unfinished),
     ("entries in worktrees/", entries::check),
     ("trees", trees::check),

@@ -8,12 +8,16 @@ use weald_core::name::TreeName;
 use weald_core::tree::Tree;
 
 use crate::repair::Repair;
+use crate::survey::Survey;
 use crate::{Code, Severity};
 use weald_control::place::Place;
 use weald_trees::{TreeError, Trees};
 
 /// What a check found, or why it could not look.
 pub(crate) type Found = Result<Vec<Finding>, TreeError>;
+
+/// A check of what is on record.
+pub(crate) type Check = fn(&Survey<'_>) -> Found;
 
 /// One thing that does not fit.
 #[derive(Debug, Clone, Serialize, Deserialize)]

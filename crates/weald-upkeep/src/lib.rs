@@ -33,6 +33,9 @@ pub use sweep::{
 pub use undo::{RevertedBy, UndoError, Undone};
 pub use usage::{Evicted, Freeing, NotEvicted, RoomMode, TreeUsage, UsageReport};
 
+use weald_core::event::Change;
+use weald_core::id::Seq;
+use weald_core::store::{Durability, StoreError};
 use weald_landing::Landings;
 use weald_trees::Trees;
 
@@ -48,5 +51,12 @@ impl<'a> Upkeep<'a> {
             trees,
             landings: Landings::new(trees),
         }
+    }
+
+    /// Records one change in the caller's name.
+    pub(crate) fn record(&self, durability: Durability, change: Change) -> Result<Seq, StoreError> {
+        let actor = self.trees.actor();
+        let engine = self.trees.engine;
+        engine.change(actor, durability, |tx| tx.record(actor, change))
     }
 }

@@ -3,20 +3,20 @@
 //! Everything is written into a new store beside the old one. Nothing outside of it is touched: what git and the disk
 //! need beyond that, `doctor` does afterwards, by the records that came back.
 
-mod comparing;
-mod counters;
-
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use weald_core::event::{After, Change, Event, EventKind};
 use weald_core::id::{Seq, TreeId};
 use weald_core::rebuild::{Pieced, fenced_queue, fenced_task, piece_together, recovered_record};
 use weald_core::session::ProcessIdentity;
 use weald_core::store::{
-    AgentFilter, Counter, Durability, Store, StoreError, Succession, TaskFilter, Write,
+    AgentFilter, Counter, Durability, MessageFilter, Read, SessionSet, Store, StoreError,
+    Succession, TaskFilter, Write,
 };
 use weald_core::tree::{Tree, TreeStatus};
 
@@ -26,7 +26,8 @@ use weald_control::journal::JOURNAL_FILE;
 use weald_control::steps::step;
 use weald_landing::LandError;
 
-pub use comparing::Compared;
+/// Where no log tells what was given out, counting goes on this far above what can be seen.
+const UNKNOWN: u64 = 1_000;
 
 /// The database in place, as far as it can be read.
 pub struct Present<'s> {
@@ -48,6 +49,20 @@ pub struct RecoveredTree {
     /// What speaks of it: `registration`, `folder` or `trash`.
     pub found_by: Cow<'static, str>,
 }
+
+/// One kind of record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Compared {
+    pub kind: Cow<'static, str>,
+    /// How many there are; absent if the database in place can't be read.
+    pub present: Option<usize>,
+    /// How many there would be.
+    pub rebuilt: usize,
+    /// How many are not the same.
+    pub differ: usize,
+}
+
+type Records = Vec<(&'static str, BTreeMap<String, Value>)>;
 
 /// A registry that was made again.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -137,6 +152,105 @@ impl Upkeep<'_> {
             }
         }
         Ok(found)
+    }
+
+    /// Compares what was made with what is in place.
+    fn compare_registries(
+        &self,
+        told: &mut Rebuilt,
+        present: Option<&dyn Store>,
+    ) -> Result<(), StoreError> {
+        let rebuilt = records(self.trees.engine.store().read()?.as_ref())?;
+        // What its log can't explain can't be read either.
+        let present = match present.map(|store| records(store.read()?.as_ref())) {
+            Some(Ok(records)) => Some(records),
+            Some(Err(error)) => {
+                told.problem = told.problem.take().or(Some(error.to_string()));
+                None
+            }
+            None => None,
+        };
+        for (place, (kind, new)) in rebuilt.iter().enumerate() {
+            let old = present.as_ref().map(|records| &records[place].1);
+            told.records.push(Compared {
+                kind: (*kind).into(),
+                present: old.map(BTreeMap::len),
+                rebuilt: new.len(),
+                differ: old.map_or(new.len(), |old| differing(old, new)),
+            });
+        }
+        told.agrees = told.problem.is_none()
+            && present.is_some()
+            && told.records.iter().all(|records| records.differ == 0);
+        Ok(())
+    }
+
+    /// Raises every counter above what git and the disk show, and above what `lost` events may have taken.
+    fn raise_counters(&self, known: Seq, lost: u64) -> Result<(), LandError> {
+        let margin = match known {
+            Seq(0) => UNKNOWN,
+            _ => lost,
+        };
+        let seen = [
+            (Counter::Tree, self.highest_tree()?),
+            (Counter::Task, self.highest_task(known)?),
+            (Counter::Landing, self.highest_in("landings")),
+            (Counter::Agent, self.highest_in("agents")),
+            (Counter::Message, 0),
+        ];
+        self.trees.engine.change(None, Durability::Process, |tx| {
+            for (counter, number) in seen {
+                tx.raise(counter, number)?;
+                if margin > 0 {
+                    // One above whatever is there by now.
+                    let next = tx.next_number(counter)?;
+                    tx.raise(counter, next - 1 + margin)?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn highest_tree(&self) -> Result<u64, LandError> {
+        let named = self.trees_in_vault()?;
+        Ok(named.into_keys().max().unwrap_or(0))
+    }
+
+    /// Tasks that landed are named in the target's history. That is asked only where no log knows better.
+    fn highest_task(&self, known: Seq) -> Result<u64, LandError> {
+        let (Seq(0), Some((_, tip))) = (known, &self.trees.target) else {
+            return Ok(0);
+        };
+        let format = "--format=%(trailers:key=Weald-Task,valueonly)";
+        let asked = self
+            .trees
+            .place
+            .repository()
+            .git("log")
+            .args([format, "--end-of-options", tip])
+            .output()?;
+        let text = String::from_utf8_lossy(&asked.stdout).into_owned();
+        let numbers = text.lines().filter_map(|line| line.trim().parse().ok());
+        Ok(numbers
+            .filter(|number| *number < 1 << 40)
+            .max()
+            .unwrap_or(0))
+    }
+
+    /// The highest number that a name in one of weald's own folders begins with.
+    fn highest_in(&self, folder: &str) -> u64 {
+        let entries = fs::read_dir(self.trees.place.private().join(folder));
+        let names = entries.into_iter().flatten().flatten();
+        let numbers = names.filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            let digits: String = name
+                .trim_start_matches('a')
+                .chars()
+                .take_while(char::is_ascii_digit)
+                .collect();
+            digits.parse::<u64>().ok()
+        });
+        numbers.max().unwrap_or(0)
     }
 }
 
@@ -255,4 +369,44 @@ impl Journals {
         }
         events
     }
+}
+
+fn differing(old: &BTreeMap<String, Value>, new: &BTreeMap<String, Value>) -> usize {
+    let changed = new
+        .iter()
+        .filter(|(id, record)| old.get(*id) != Some(record));
+    let gone = old.keys().filter(|id| !new.contains_key(*id));
+    changed.count() + gone.count()
+}
+
+fn records(read: &dyn Read) -> Result<Records, StoreError> {
+    let mut sessions = read.sessions(SessionSet::All)?;
+    for session in &mut sessions {
+        // Heartbeats are no part of the log.
+        session.last_seen = session.started_at;
+    }
+    Ok(vec![
+        ("trees", by_id(&read.trees()?, "id")),
+        ("tasks", by_id(&read.tasks(&TaskFilter::default())?, "id")),
+        ("sessions", by_id(&sessions, "name")),
+        (
+            "messages",
+            by_id(&read.messages(&MessageFilter::default())?, "id"),
+        ),
+        ("landings", by_id(&read.landings()?, "id")),
+        (
+            "agents",
+            by_id(&read.agents(&AgentFilter::default())?, "id"),
+        ),
+        ("queue", by_id(&[read.queue()?], "")),
+    ])
+}
+
+fn by_id(records: &[impl Serialize], id: &str) -> BTreeMap<String, Value> {
+    let values = records
+        .iter()
+        .filter_map(|record| serde_json::to_value(record).ok());
+    values
+        .map(|record| (record[id].to_string(), record))
+        .collect()
 }

@@ -4,36 +4,78 @@
 //! changes in one transaction. The mark in the log comes last; a kill before it leaves an operation that does not stand
 //! any more, or the rest of it, for the next undo.
 
-mod error;
-mod exact;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use weald_core::Timestamp;
+use weald_core::binding::{self, BindStart};
 use weald_core::event::{Change, Event, EventKind};
 use weald_core::id::{LandingId, Seq, TaskId, TreeId};
 use weald_core::landing::Landing;
 use weald_core::name::{SessionName, TreeName};
-use weald_core::store::{Durability, EventFilter, Write};
+use weald_core::store::{Durability, EventFilter, Read, StoreError, Write};
 use weald_core::task::{Task, TaskStatus};
 use weald_core::task_rules::TaskInput;
-use weald_core::tree::TreeLock;
+use weald_core::tree::{Trash, Tree, TreeLock};
 use weald_core::tree_rules::TreeInput;
 use weald_core::undo::{
-    Operation, TrashedTree, UndoRefusal, Way, last_operation, operation_at, operations,
+    NotByItself, Operation, TrashedTree, Unasked, UndoRefusal, Way, last_operation, operation_at,
+    operations,
 };
+use weald_git::GitError;
 
 use crate::Upkeep;
 use weald_control::steps::step;
-use weald_trees::{TreeError, TreeView, decided};
-
-pub use error::UndoError;
-use error::in_vault;
+use weald_control::tasks::require_task;
+use weald_landing::LandError;
+use weald_trees::{TreeError, TreeView, decided, identity_of};
 
 /// How many events are looked at first; more if nothing is found in them.
 const WINDOW: u64 = 2_000;
 
 /// How far before a named event the look begins: what it changed was recorded not long before.
 const BEFORE: u64 = 1_000;
+
+/// Why something is not taken back.
+#[derive(Debug, thiserror::Error)]
+pub enum UndoError {
+    #[error(transparent)]
+    Land(#[from] LandError),
+    #[error(transparent)]
+    Tree(#[from] TreeError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Git(#[from] GitError),
+    #[error(transparent)]
+    Refused(#[from] UndoRefusal),
+    #[error("there is nothing here that weald can undo")]
+    Nothing,
+    /// A person may not have meant it: it is taken back only by its name.
+    #[error("the last operation not yet undone is {}, and {}; nothing was changed", .0.last, why(.0))]
+    Unnamed(Box<NotByItself>),
+    #[error("landing {0} is undone by the queue")]
+    OfQueue(LandingId),
+    #[error("{}", in_vault(.0))]
+    Gone(Vec<TrashedTree>),
+    #[error("worktree {} is no longer in the trash: {}", .0, .1.display())]
+    NotInTrash(TreeName, PathBuf),
+    #[error("branch {2} of worktree {1} has moved since")]
+    BranchMoved(TreeId, TreeName, String),
+    #[error("task {2} of worktree {1} now has worktree {3}")]
+    TaskTaken(TreeId, TreeName, TaskId, TreeName),
+    #[error("there is now another worktree {}: {}", .1, .2.display())]
+    NameTaken(Seq, TreeName, PathBuf),
+    /// A restore that was killed has it there already.
+    #[error("worktree {} is only partly restored: {}", .1, .2.display())]
+    HalfRestored(Seq, TreeName, PathBuf),
+    #[error("the path of worktree {} is taken: {}", .1, .2.display())]
+    PathTaken(Seq, TreeName, PathBuf),
+    #[error("worktree {0} is gone")]
+    TreeGone(TreeName),
+    #[error("the lock is now a different one, or its worktree is gone")]
+    OtherLock,
+}
 
 /// The landing that took another one back.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -244,7 +286,7 @@ impl Upkeep<'_> {
             .trees
             .engine
             .change(self.trees.actor(), Durability::Process, |tx| {
-                let (bound, change) = exact::bound_again(tx, task, tree, name)?;
+                let (bound, change) = bound_again(tx, task, tree, name)?;
                 tx.record(self.trees.actor(), change.part_of(Some(operation.event)))?;
                 self.mark(tx, operation)?;
                 Ok::<_, UndoError>(bound)
@@ -265,7 +307,7 @@ impl Upkeep<'_> {
             .trees
             .engine
             .change(self.trees.actor(), Durability::Process, |tx| {
-                let current = exact::require_lock(tx, id, now)?;
+                let current = require_lock(tx, id, now)?;
                 let input = match before {
                     Some(lock) => TreeInput::Lock(lock.clone()),
                     None => TreeInput::Unlock,
@@ -281,11 +323,8 @@ impl Upkeep<'_> {
     }
 
     fn mark_undone(&self, operation: &Operation) -> Result<(), UndoError> {
-        self.trees
-            .engine
-            .change(self.trees.actor(), Durability::Power, |tx| {
-                self.mark(tx, operation)
-            })
+        let mark = Change::fact(EventKind::OPERATION_UNDONE).part_of(Some(operation.event));
+        Ok(self.record(Durability::Power, mark).map(drop)?)
     }
 
     fn mark(&self, tx: &mut dyn Write, operation: &Operation) -> Result<(), UndoError> {
@@ -293,4 +332,152 @@ impl Upkeep<'_> {
         tx.record(self.trees.actor(), mark)?;
         Ok(())
     }
+
+    // Whether something would come back as it was: nothing is changed from here on.
+
+    /// Refuses an operation that `undo` would refuse; answers what would not come back. Whether a landing can be merged
+    /// back, and what the gate says to that, shows only when it is done.
+    pub fn require_undoable(&self, operation: &Operation) -> Result<Vec<String>, UndoError> {
+        match &operation.way {
+            Way::Restore(parts) => return self.require_removals(operation, parts),
+            Way::Revert { landing, .. } => {
+                self.landings.require_revertible(*landing)?;
+            }
+            Way::Bind { task, tree, name } => {
+                let again = |tx: &dyn Read| bound_again(tx, task, *tree, name);
+                self.trees.engine.look(again)?;
+            }
+            Way::Lock { tree, now, .. } => {
+                self.trees.engine.look(|tx| require_lock(tx, *tree, now))?;
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    /// Refuses trees that would not come back as they were; answers those of which nothing is left, if others are.
+    fn require_removals(
+        &self,
+        operation: &Operation,
+        parts: &[TrashedTree],
+    ) -> Result<Vec<String>, UndoError> {
+        let gone = parts.iter().filter(|part| part.gone);
+        let gone = gone.map(|part| in_vault(std::slice::from_ref(part)));
+        let gone: Vec<_> = gone.collect();
+        if operation.is_gone() {
+            return Err(UndoError::Gone(parts.to_vec()));
+        }
+        for part in parts.iter().filter(|part| !part.gone) {
+            self.require_exact(part, operation.event)?;
+        }
+        Ok(gone)
+    }
+
+    fn require_exact(&self, part: &TrashedTree, event: Seq) -> Result<(), UndoError> {
+        let tree = self.trees.engine.look(|tx| tx.tree_by_id(part.id))?;
+        let trash = tree.as_ref().and_then(|tree| tree.trash.as_ref());
+        let (Some(tree), Some(trash)) = (&tree, trash) else {
+            let id = format!("#{}", part.id);
+            return Err(TreeError::NotInTrash { id }.into());
+        };
+        self.require_place(tree, trash, event)?;
+        let full = format!("refs/heads/{}", tree.branch);
+        let held = self.trees.place.repository().resolve(&full)?;
+        let held = held.map(|tip| tip.as_str().to_owned());
+        if held.is_some() && held != trash.branch_tip {
+            let branch = tree.branch.clone();
+            return Err(UndoError::BranchMoved(part.id, tree.name.clone(), branch));
+        }
+        let task = match &trash.task {
+            Some(id) => self.trees.engine.look(|tx| tx.task(id))?,
+            None => None,
+        };
+        match task.and_then(|task| Some((task.id, task.worktree?))) {
+            Some((task, other)) => Err(UndoError::TaskTaken(
+                part.id,
+                tree.name.clone(),
+                task,
+                other,
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// The name and the path must be free, and the directory in the trash.
+    fn require_place(&self, tree: &Tree, trash: &Trash, event: Seq) -> Result<(), UndoError> {
+        match self.trees.refuse_name_taken(tree) {
+            Err(TreeError::Exists { name, path }) => {
+                return Err(UndoError::NameTaken(event, name, path));
+            }
+            other => other?,
+        }
+        let is_it = |path: &Path| identity_of(path).ok() == tree.identity;
+        let name = tree.name.clone();
+        if tree.path.symlink_metadata().is_ok() {
+            let path = tree.path.clone();
+            return Err(match is_it(&path) {
+                true => UndoError::HalfRestored(event, name, path),
+                false => UndoError::PathTaken(event, name, path),
+            });
+        }
+        if !is_it(&trash.path) {
+            return Err(UndoError::NotInTrash(name, trash.path.clone()));
+        }
+        Ok(())
+    }
+}
+
+/// A task with its tree again.
+fn bound_again(
+    tx: &(impl Read + ?Sized),
+    task: &TaskId,
+    tree: TreeId,
+    name: &TreeName,
+) -> Result<(Task, Change), UndoError> {
+    let current = require_task(tx, task).map_err(TreeError::from)?;
+    let Some(free) = tx.tree_by_id(tree)?.filter(Tree::is_live) else {
+        return Err(UndoError::TreeGone(name.clone()));
+    };
+    let (bound, _, change) =
+        binding::bind(&current, &free, BindStart::Keep, tx.now()).map_err(TreeError::from)?;
+    Ok((bound, change))
+}
+
+/// The tree, if its lock is still this one.
+fn require_lock(
+    tx: &(impl Read + ?Sized),
+    tree: TreeId,
+    now: &Option<TreeLock>,
+) -> Result<Tree, UndoError> {
+    let current = tx.tree_by_id(tree)?.filter(Tree::is_live);
+    current
+        .filter(|tree| tree.locked == *now)
+        .ok_or(UndoError::OtherLock)
+}
+
+fn why(refused: &NotByItself) -> String {
+    match refused.why {
+        Unasked::Gone => in_vault(parts_of(&refused.last)),
+        Unasked::Others => "it is not your operation".to_owned(),
+        Unasked::Older => "the operations after it were already undone".to_owned(),
+    }
+}
+
+fn parts_of(operation: &Operation) -> &[TrashedTree] {
+    match &operation.way {
+        Way::Restore(trees) => trees,
+        _ => &[],
+    }
+}
+
+/// That trees are not in the trash any more.
+fn in_vault(gone: &[TrashedTree]) -> String {
+    let names: Vec<_> = gone.iter().map(|tree| tree.name.as_str()).collect();
+    let (noun, verb, whose) = match names.len() {
+        1 => ("worktree", "is", "its"),
+        _ => ("worktrees", "are", "their"),
+    };
+    format!(
+        "{noun} {} {verb} no longer in the trash; the vault has {whose} imported commits",
+        names.join(", ")
+    )
 }

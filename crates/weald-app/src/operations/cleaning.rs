@@ -1,16 +1,15 @@
 //! Finding what can go: finished worktrees, what the dead left behind, and what fills the disk.
 
 use serde::{Deserialize, Serialize};
-use weald_core::SignedDuration;
-use weald_core::id::TaskId;
 use weald_core::kill_switch::{CLEAN, SWEEP};
-use weald_core::name::TreeName;
 
 use super::{Entry, Operation};
 use crate::{
-    Call, CleanReport, CleanRequest, Failure, Freeing, Ground, RoomMode, SweepMode, SweepReport,
-    Upkeep, UsageReport, exit,
+    Call, CleanReport, Failure, Freeing, Ground, RoomMode, SweepMode, SweepReport, Upkeep,
+    UsageReport, exit,
 };
+
+pub use crate::CleanRequest as CleanTrees;
 
 pub(super) fn entries() -> Vec<Entry> {
     vec![
@@ -18,23 +17,6 @@ pub(super) fn entries() -> Vec<Entry> {
         Entry::of::<Sweep>(),
         Entry::of::<MeasureUsage>(),
     ]
-}
-
-/// Finds worktrees that are finished, and moves them to the trash.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CleanTrees {
-    /// Do it, instead of only listing them.
-    pub apply: bool,
-    /// For how long a worktree must be unused; as configured unless given.
-    pub min_age: Option<SignedDuration>,
-    /// Only worktrees of these tasks, unless empty.
-    pub tasks: Vec<TaskId>,
-    pub tree: Option<TreeName>,
-    /// With `apply`: act on orphans, too.
-    pub orphans: bool,
-    /// Fetch the targets' remotes first.
-    pub fetch: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -72,16 +54,8 @@ impl Operation for CleanTrees {
         for id in &self.tasks {
             ground.engine.task(id)?;
         }
-        let request = CleanRequest {
-            apply: self.apply,
-            min_age: self.min_age,
-            tasks: self.tasks,
-            tree: self.tree,
-            orphans: self.orphans,
-            fetch: self.fetch,
-        };
         let progress = call.stage("looking");
-        let report = Upkeep::new(&ground.trees(call)?).clean(&request)?;
+        let report = Upkeep::new(&ground.trees(call)?).clean(&self)?;
         drop(progress);
         for warning in &report.warnings {
             call.warn(warning);

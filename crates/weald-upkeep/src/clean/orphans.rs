@@ -67,6 +67,31 @@ pub struct Orphan {
     pub trash: Option<PathBuf>,
 }
 
+/// What is known of a directory at first sight.
+const ALONE: &str = "a directory without a record";
+
+impl Orphan {
+    /// `then` is what can be done about it, and whether `--orphans --apply` does it.
+    fn new(
+        class: OrphanClass,
+        name: &str,
+        path: &Path,
+        what: String,
+        then: (String, bool),
+    ) -> Self {
+        Self {
+            class,
+            name: name.to_owned(),
+            path: path.to_owned(),
+            what,
+            would: then.0,
+            acts: then.1,
+            outcome: None,
+            trash: None,
+        }
+    }
+}
+
 impl Upkeep<'_> {
     /// Everything that is there alone.
     pub(super) fn orphans(&self, survey: &Survey<'_>) -> Result<Vec<Orphan>, TreeError> {
@@ -85,21 +110,13 @@ impl Upkeep<'_> {
             let Some(path) = entry.path().filter(|_| !is_known) else {
                 continue;
             };
-            found.push(Orphan {
-                class: OrphanClass::RegistrationWithoutRecord,
-                name: entry.name.clone(),
-                path: path.to_owned(),
-                what: "a git worktree that weald has no record of".to_owned(),
-                would: match path.exists() {
-                    true => format!("left alone; to adopt it: weald adopt {}", path.display()),
-                    false => {
-                        "left alone; to remove git's record of it: git worktree prune".to_owned()
-                    }
-                },
-                acts: false,
-                outcome: None,
-                trash: None,
-            });
+            let would = match path.exists() {
+                true => format!("left alone; to adopt it: weald adopt {}", path.display()),
+                false => "left alone; to remove git's record of it: git worktree prune".to_owned(),
+            };
+            let what = "a git worktree that weald has no record of".to_owned();
+            let class = OrphanClass::RegistrationWithoutRecord;
+            found.push(Orphan::new(class, &entry.name, path, what, (would, false)));
         }
         Ok(found)
     }
@@ -140,49 +157,34 @@ impl Upkeep<'_> {
         let holds_caller = self.trees.host.directory.starts_with(&path);
         let standing = survey.standing_in(&path);
         let is_empty = fs::read_dir(&path).is_ok_and(|mut entries| entries.next().is_none());
+        let is_left = || self.trees.is_left_from_here(&path);
         let (what, would, acts) = match of_record {
             Some(tree) => (
-                format!("the directory of worktree {}, moved", tree.name),
-                "weald doctor --fix".to_owned(),
+                &*format!("the directory of worktree {}, moved", tree.name),
+                "weald doctor --fix",
                 false,
             ),
-            None if holds_caller => (
-                "a directory without a record".to_owned(),
-                "the current directory is in it".to_owned(),
-                false,
-            ),
-            None if standing.is_some() => (
-                "a directory without a record".to_owned(),
-                format!("left alone: {}", standing.unwrap_or_default()),
-                false,
-            ),
-            None if is_empty => (
-                "an empty directory".to_owned(),
-                "move it to the trash".to_owned(),
-                true,
-            ),
-            None if self.trees.is_left_from_here(&path) => (
-                "left over from a worktree of this repository".to_owned(),
-                "move it to the trash, as it is".to_owned(),
+            None if holds_caller => (ALONE, "the current directory is in it", false),
+            None if standing.is_some() => {
+                let who = standing.unwrap_or_default();
+                (ALONE, &*format!("left alone: {who}"), false)
+            }
+            None if is_empty => ("an empty directory", "move it to the trash", true),
+            None if is_left() => (
+                "left over from a worktree of this repository",
+                "move it to the trash, as it is",
                 true,
             ),
             None => (
-                "a directory that weald did not create".to_owned(),
-                "left alone; check it yourself".to_owned(),
+                "a directory that weald did not create",
+                "left alone; check it yourself",
                 false,
             ),
         };
-        let name = path.file_name().map(|name| name.to_string_lossy());
-        Ok(Orphan {
-            class: OrphanClass::DirectoryWithoutRecord,
-            name: name.unwrap_or_default().into_owned(),
-            path,
-            what,
-            would,
-            acts,
-            outcome: None,
-            trash: None,
-        })
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let class = OrphanClass::DirectoryWithoutRecord;
+        let then = (would.to_owned(), acts);
+        Ok(Orphan::new(class, &name, &path, what.to_owned(), then))
     }
 
     /// Acts on what may be acted on; what fails is told.
@@ -241,12 +243,7 @@ impl Upkeep<'_> {
         let fact = Change::fact(EventKind::ORPHAN_TRASHED)
             .with_note(format!("{} is now {}", path.display(), place.display()))
             .part_of(Some(operation));
-        self.trees
-            .engine
-            .change(self.trees.actor(), Durability::Process, |tx| {
-                tx.record(self.trees.actor(), fact)?;
-                Ok::<_, TreeError>(())
-            })?;
+        self.record(Durability::Process, fact)?;
         Ok(place)
     }
 }
@@ -275,14 +272,7 @@ fn missing_directory(tree: &Tree, moved: Option<PathBuf>) -> Orphan {
             true,
         ),
     };
-    Orphan {
-        class: OrphanClass::RecordWithoutDirectory,
-        name: name.to_string(),
-        path: tree.path.clone(),
-        what: format!("worktree {name} has no directory"),
-        would,
-        acts,
-        outcome: None,
-        trash: None,
-    }
+    let what = format!("worktree {name} has no directory");
+    let class = OrphanClass::RecordWithoutDirectory;
+    Orphan::new(class, name.as_str(), &tree.path, what, (would, acts))
 }

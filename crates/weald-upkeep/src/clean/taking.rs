@@ -57,11 +57,8 @@ impl<'t> Taking<'t> {
         if let Some(operation) = *begun {
             return Ok(operation);
         }
-        let actor = self.upkeep.trees.actor();
-        let engine = self.upkeep.trees.engine;
-        let operation = engine.change(actor, Durability::Process, |tx| {
-            tx.record(actor, Change::fact(EventKind::CLEAN_BEGUN))
-        })?;
+        let begins = Change::fact(EventKind::CLEAN_BEGUN);
+        let operation = self.upkeep.record(Durability::Process, begins)?;
         step("clean.begun");
         *begun = Some(operation);
         Ok(operation)
