@@ -1,5 +1,6 @@
 //! A call that its caller cancels in a process that goes on: it leaves what a signal to a process of its own leaves.
 
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -95,7 +96,7 @@ fn work() -> WorkOnTask {
 fn call(env: &TestEnv, what: &str, until: impl Fn() -> bool) -> Value {
     let when = env.home().join("cancel now");
     let mut command = env.command(std::env::current_exe().unwrap());
-    command.args(["--exact", "cancelled_calls::inner", "--nocapture"]);
+    command.args(["--exact", "cancelled_calls::inner"]);
     command.env(INNER, what).env("WEALD_TEST_WHEN", &when);
     command.current_dir(env.repo());
     let child = command
@@ -104,14 +105,10 @@ fn call(env: &TestEnv, what: &str, until: impl Fn() -> bool) -> Value {
         .spawn()
         .unwrap();
     wait_until(until);
-    std::fs::write(&when, "").unwrap();
-    let answer = Answer::of(child.wait_with_output().unwrap());
-    let line = answer
-        .stdout
-        .lines()
-        .find(|line| line.contains(r#""exit":"#));
-    let line = line.unwrap_or_else(|| panic!("{answer:#?}"));
-    serde_json::from_str(line.trim_start_matches(|c| c != '{')).unwrap()
+    fs::write(&when, "").unwrap();
+    let ended = Answer::of(child.wait_with_output().unwrap());
+    let answer = fs::read_to_string(when.with_extension("answer"));
+    serde_json::from_str(&answer.unwrap_or_else(|_| panic!("{ended:#?}"))).unwrap()
 }
 
 /// Nothing by itself: the other tests start it.
@@ -125,7 +122,7 @@ fn inner() {
         "work" => cancelled(work(), &when),
         tree => cancelled(land(tree), &when),
     };
-    println!("\n{answer}");
+    fs::write(when.with_extension("answer"), answer.to_string()).unwrap();
 }
 
 #[test]
