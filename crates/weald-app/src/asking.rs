@@ -6,7 +6,6 @@ use weald_core::agent::Verification;
 use weald_core::id::{MessageId, TaskId};
 use weald_core::landing::Strategy;
 
-use crate::DiffStyle;
 use crate::operations::events::ListEvents;
 use crate::operations::looking::{DiffTree, ShowTree};
 use crate::operations::messages::{ReplyToMessage, SendMessage};
@@ -91,29 +90,6 @@ pub enum Ask {
     SnapshotList(ListSnapshots),
     /// Bring the own tree's commits to its target.
     Land(LandWish),
-}
-
-/// The form of a diff.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Diffed {
-    /// A list of files.
-    Files,
-    Patch,
-    /// Files with how much changed.
-    Stat,
-    Names,
-}
-
-impl From<Diffed> for DiffStyle {
-    fn from(style: Diffed) -> Self {
-        match style {
-            Diffed::Files => Self::Files,
-            Diffed::Patch => Self::Patch,
-            Diffed::Stat => Self::Stat,
-            Diffed::Names => Self::Names,
-        }
-    }
 }
 
 /// What is said at the end of a task.

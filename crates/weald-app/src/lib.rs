@@ -24,7 +24,7 @@ pub mod tracker;
 pub mod window;
 
 pub use app::App;
-pub use asking::{Ask, Diffed, LandWish, Report};
+pub use asking::{Ask, LandWish, Report};
 pub use authority::{Authority, Mandate, NotAllowed};
 pub use call::{Call, MCP_MARK, progress};
 pub use environment::Environment;

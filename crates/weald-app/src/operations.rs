@@ -50,7 +50,7 @@ pub trait Operation: Serialize + DeserializeOwned + Send + 'static {
     /// Whether it changes nothing, so that it works in a copy of a repository and on a read-only file system.
     const READS: bool = false;
     /// What `--json` prints, but for the version of its schema.
-    type Output: Serialize + DeserializeOwned + Send + 'static;
+    type Output: Serialize + Send + 'static;
 
     /// Refuses what no face should ask for, before anything is done or asked for.
     fn validate(&self) -> Result<(), Failure> {
@@ -65,15 +65,10 @@ pub trait Operation: Serialize + DeserializeOwned + Send + 'static {
         false
     }
 
-    /// What a run asks its broker for in its place; without one it is not for the inside of a sandbox.
-    fn ask(&self) -> Option<Ask> {
+    /// Does it for a run, whose broker is asked. With `None` it is not for the inside of a sandbox.
+    fn run_inside(&self, broker: &dyn Broker, call: &Call<'_>) -> Inside<Self::Output> {
+        let _ = (broker, call);
         None
-    }
-
-    /// Does it for a run, whose broker is asked.
-    fn run_inside(self, broker: &dyn Broker, call: &Call<'_>) -> Result<Self::Output, Failure> {
-        let ask = self.ask().ok_or_else(Failure::not_allowed_inside)?;
-        parsed(broker.ask(call.caller, ask)?)
     }
 
     /// The exit code that goes with an answer.
@@ -81,6 +76,9 @@ pub trait Operation: Serialize + DeserializeOwned + Send + 'static {
         exit::DONE
     }
 }
+
+/// What a broker answered, if an operation asks one.
+pub type Inside<T> = Option<Result<T, Failure>>;
 
 /// The way out of a run: where its requests are answered.
 pub trait Broker {
@@ -101,6 +99,15 @@ pub fn parsed<T: DeserializeOwned>(answer: Map<String, Value>) -> Result<T, Fail
     serde_json::from_value(answer.into()).map_err(|error| Failure::broker_answer(&error))
 }
 
+/// The broker's answer to what an operation asks in the caller's name.
+fn asked<T: DeserializeOwned>(
+    broker: &dyn Broker,
+    call: &Call<'_>,
+    ask: Ask,
+) -> Result<T, Failure> {
+    parsed(broker.ask(call.caller, ask)?)
+}
+
 impl Call<'_> {
     /// Does an operation: here, or by way of the broker of the run that this process is in.
     pub fn perform<O: Operation>(
@@ -109,13 +116,23 @@ impl Call<'_> {
         broker: Option<&dyn Broker>,
     ) -> Result<O::Output, Failure> {
         request.validate()?;
-        match broker {
-            Some(broker) if request.ask().is_some() => request.run_inside(broker, self),
+        match broker.and_then(|broker| request.run_inside(broker, self)) {
+            Some(answer) => answer,
             // Nothing holds a run without a sandbox, so nothing is refused to it here.
-            Some(_) if self.is_confined() => Err(Failure::not_allowed_inside()),
-            _ => request.run(self),
+            None if broker.is_some() && self.is_confined() => Err(Failure::not_allowed_inside()),
+            None => request.run(self),
         }
     }
+}
+
+/// What `--json` prints of an answer.
+pub fn object_of(answer: &impl Serialize) -> Map<String, Value> {
+    let mut object = Map::new();
+    object.insert("schema_version".to_owned(), 1.into());
+    if let Ok(Value::Object(fields)) = serde_json::to_value(answer) {
+        object.extend(fields);
+    }
+    object
 }
 
 /// What an operation answered, for programs.
@@ -126,13 +143,8 @@ pub struct Done {
 
 impl Done {
     pub fn of<O: Operation>(output: &O::Output) -> Self {
-        let mut answer = Map::new();
-        answer.insert("schema_version".to_owned(), 1.into());
-        if let Ok(Value::Object(fields)) = serde_json::to_value(output) {
-            answer.extend(fields);
-        }
         Self {
-            answer,
+            answer: object_of(output),
             exit: O::exit(output),
         }
     }

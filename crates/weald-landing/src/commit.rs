@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use weald_core::tree::Tree;
 
 use super::LandError;
@@ -20,7 +21,8 @@ const SAID: usize = 2000;
 const GRACE: Duration = Duration::from_secs(20);
 
 /// Which uncommitted changes are committed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum CommitScope {
     /// Those of files that git knows.
     Tracked,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use weald_core::id::{LandingId, TaskId, Token};
 use weald_core::landing::{Landing, LandingInput, LandingStatus, Strategy};
 use weald_core::landing_rules;
@@ -21,7 +22,8 @@ use crate::refusal::Refusal;
 use weald_trees::{Look, TreeError};
 
 /// What to do with a landing that does not merge.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum OnConflict {
     #[default]
     Abort,

@@ -1,10 +1,11 @@
 //! Agents as they stand.
 
 use serde::{Deserialize, Serialize};
+use weald_core::agent::AgentId;
 use weald_core::id::Seq;
 
 use super::{Entry, Operation};
-use crate::{AgentList, AgentQuery, AgentSort, AgentView, Call, Failure};
+use crate::{AgentList, AgentQuery, AgentSort, AgentView, Call, Failure, Ground};
 
 pub(super) fn entries() -> Vec<Entry> {
     vec![Entry::of::<ListAgents>(), Entry::of::<PulseAgent>()]
@@ -80,9 +81,24 @@ pub struct PulseAgent {
     pub agent: String,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+/// One agent as it is now, in a list like others.
+#[derive(Debug, Serialize)]
 pub struct OneAgent {
-    pub agents: [AgentView; 1],
+    agents: [AgentView; 1],
+}
+
+impl OneAgent {
+    pub(super) fn of(call: &Call<'_>, ground: &Ground, id: AgentId) -> Result<Self, Failure> {
+        let view = ground.engine.agent_view(&ground.place, id)?;
+        call.tell(&ground.engine);
+        Ok(Self { agents: [view] })
+    }
+
+    /// The agent with what was found out about it.
+    pub fn view(&self) -> &AgentView {
+        let [view] = &self.agents;
+        view
+    }
 }
 
 impl Operation for PulseAgent {
@@ -96,7 +112,6 @@ impl Operation for PulseAgent {
     fn run(self, call: &Call<'_>) -> Result<OneAgent, Failure> {
         let ground = call.ground()?;
         let agent = ground.engine.find_agent(&self.agent)?;
-        let view = ground.engine.agent_view(&ground.place, agent.id)?;
-        Ok(OneAgent { agents: [view] })
+        OneAgent::of(call, &ground, agent.id)
     }
 }

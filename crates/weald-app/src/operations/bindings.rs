@@ -33,7 +33,7 @@ pub struct BindTask {
     pub rebind: bool,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct BoundTask {
     pub task: Task,
     #[serde(skip)]
@@ -82,7 +82,7 @@ pub struct UnbindTask {
     pub id: TaskId,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct UnboundTask {
     pub task: Task,
     /// The worktree that it had, which is kept.

@@ -11,7 +11,7 @@ use weald_core::task::{Lease, Task};
 use weald_core::task_rules::TaskInput;
 
 use super::looking::ShowTree;
-use super::{Broker, Caller, Entry, Operation, parsed, within_reason};
+use super::{Broker, Caller, Entry, Inside, Operation, asked, parsed, within_reason};
 use crate::asking::Report;
 use crate::{Ask, Call, Claimed, Engine, Failure, NewTree, Outcome, TaskError, TreeView};
 
@@ -72,14 +72,16 @@ impl Operation for ClaimTask {
         })
     }
 
-    fn ask(&self) -> Option<Ask> {
-        let id = self.id.clone();
-        Some(Ask::TaskClaim { id })
+    fn run_inside(&self, broker: &dyn Broker, call: &Call<'_>) -> Inside<ClaimedTask> {
+        Some(self.claimed_inside(broker, call))
     }
+}
 
+impl ClaimTask {
     /// A run has its claim and its worktree already.
-    fn run_inside(self, broker: &dyn Broker, call: &Call<'_>) -> Result<ClaimedTask, Failure> {
-        let mut answer = broker.ask(call.caller, Ask::TaskClaim { id: self.id })?;
+    fn claimed_inside(&self, broker: &dyn Broker, call: &Call<'_>) -> Result<ClaimedTask, Failure> {
+        let id = self.id.clone();
+        let mut answer = broker.ask(call.caller, Ask::TaskClaim { id })?;
         if self.with_tree {
             let looked = broker.ask(&Caller::default(), Ask::Status(ShowTree::default()))?;
             let tree = looked.get("tree").cloned().unwrap_or_default();
@@ -88,9 +90,7 @@ impl Operation for ClaimTask {
         }
         parsed(answer)
     }
-}
 
-impl ClaimTask {
     fn run_with_tree(self, call: &Call<'_>) -> Result<ClaimedTask, Failure> {
         let ground = call.ground()?;
         let engine = &ground.engine;
@@ -258,13 +258,14 @@ impl Operation for MoveTask {
         })
     }
 
-    fn ask(&self) -> Option<Ask> {
+    fn run_inside(&self, broker: &dyn Broker, call: &Call<'_>) -> Inside<MovedTask> {
         let id = self.id.clone();
-        match self.to.clone() {
-            Move::Renew { .. } => Some(Ask::TaskRenew { id }),
-            Move::Complete { report } => Some(Ask::TaskDone { id, report }),
-            Move::Fail { report } => Some(Ask::TaskFail { id, report }),
-            Move::Release | Move::Start { .. } | Move::Cancel { .. } | Move::Reopen => None,
-        }
+        let ask = match self.to.clone() {
+            Move::Renew { .. } => Ask::TaskRenew { id },
+            Move::Complete { report } => Ask::TaskDone { id, report },
+            Move::Fail { report } => Ask::TaskFail { id, report },
+            Move::Release | Move::Start { .. } | Move::Cancel { .. } | Move::Reopen => return None,
+        };
+        Some(asked(broker, call, ask))
     }
 }

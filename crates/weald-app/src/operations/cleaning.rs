@@ -19,7 +19,7 @@ pub(super) fn entries() -> Vec<Entry> {
     ]
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct Cleaned {
     #[serde(flatten)]
     pub report: CleanReport,
@@ -80,12 +80,12 @@ pub struct Sweep {
     pub dry_run: bool,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct Swept {
     pub sweep: SweepCycle,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct SweepCycle {
     #[serde(flatten)]
     pub report: SweepReport,
@@ -148,7 +148,7 @@ pub struct MeasureUsage {
     pub apply: bool,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct MeasuredUsage {
     pub usage: UsageReport,
 }

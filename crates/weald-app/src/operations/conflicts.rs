@@ -18,7 +18,7 @@ pub struct FindConflicts {
     pub tell: bool,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct FoundConflicts {
     #[serde(flatten)]
     pub radar: Radar,

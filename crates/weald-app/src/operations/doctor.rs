@@ -36,7 +36,7 @@ pub struct Examine {
     pub places: Vec<PathBuf>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct Findings {
     pub findings: Vec<Finding>,
 }
@@ -148,7 +148,7 @@ pub struct AdoptTrees {
     pub places: Vec<PathBuf>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct AdoptedTrees {
     pub trees: Vec<TreeView>,
 }
@@ -182,7 +182,7 @@ impl Operation for AdoptTrees {
 #[serde(deny_unknown_fields)]
 pub struct AdoptCopy {}
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct Adopted {
     pub adopted: AdoptedCopy,
 }
@@ -223,7 +223,7 @@ pub struct RebuildRegistry {
     pub apply: bool,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct RebuiltRegistry {
     pub rebuild: Rebuilt,
     pub applied: bool,

@@ -139,8 +139,8 @@ impl Operation for ListEvents {
         })
     }
 
-    fn ask(&self) -> Option<Ask> {
-        Some(Ask::Events(self.clone()))
+    fn run_inside(&self, broker: &dyn Broker, call: &Call<'_>) -> Inside<Events> {
+        Some(asked(broker, call, Ask::Events(self.clone())))
     }
 }
 

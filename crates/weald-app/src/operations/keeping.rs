@@ -17,7 +17,7 @@ pub(super) fn entries() -> Vec<Entry> {
 }
 
 /// A worktree as it is now.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct OneTree {
     pub tree: TreeView,
 }
@@ -31,7 +31,7 @@ pub struct KeepTree {
     pub undo: bool,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct TreeKept {
     pub tree: TreeView,
     pub outcome: KeepOutcome,
@@ -93,7 +93,7 @@ pub struct UnlockTree {
     pub force: bool,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct UnlockedTree {
     pub tree: TreeView,
     /// The lock that it had.
@@ -128,7 +128,7 @@ pub struct RemoveTree {
     pub reason: Option<String>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct RemovedTree {
     pub tree: TreeView,
     /// `trashed`, or `already_gone`.

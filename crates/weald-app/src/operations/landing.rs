@@ -6,7 +6,7 @@ use weald_core::id::{LandingId, TaskId, Token};
 use weald_core::landing::{Landing, LandingStatus, Strategy};
 use weald_core::queue::QueuePause;
 
-use super::{Broker, Entry, Operation, parsed};
+use super::{Broker, Entry, Inside, Operation, asked};
 use crate::landing::{Beside, Mode, as_json, exit_of, work_landings};
 use crate::{
     Ask, Call, CommitScope, Failure, Ground, LandRequest, LandWish, Landings, LeftConflict,
@@ -63,7 +63,7 @@ impl From<Landing> for LandingView {
 }
 
 /// One landing.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct OneLanding {
     pub landing: LandingView,
     /// The exit code, if a signal decides it.
@@ -130,23 +130,6 @@ fn worked(
     Ok(Landed::of(&worked.ground, landings, &beside, worked.exit))
 }
 
-/// What happens at a conflict.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AtConflict {
-    Abort,
-    /// Leave it in the checkout of the target.
-    Leave,
-}
-
-/// What is committed before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CommitFirst {
-    Tracked,
-    All,
-}
-
 /// Tests worktrees and merges them into their target, in the order of their tasks' dependencies. Without names it is the
 /// worktree that the caller is in; outside of worktrees the queue is worked.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -163,8 +146,8 @@ pub struct LandTrees {
     /// Land even if its task, report or phase is not ready.
     pub force: bool,
     pub stop_on_conflict: bool,
-    pub at_conflict: AtConflict,
-    pub commit: Option<CommitFirst>,
+    pub at_conflict: OnConflict,
+    pub commit: Option<CommitScope>,
     /// The message of that commit.
     pub message: Option<String>,
     /// For the task that this completes.
@@ -217,7 +200,12 @@ impl Operation for LandTrees {
         worked(call, ground, &ids, &request, mode)
     }
 
-    fn ask(&self) -> Option<Ask> {
+    /// A run lands its own commits, as configured; its worktree stays.
+    fn run_inside(&self, broker: &dyn Broker, call: &Call<'_>) -> Inside<Landed> {
+        let is_left = self.at_conflict == OnConflict::Leave;
+        if self.names.len() > 1 || is_left || self.commit.is_some() || self.force {
+            return Some(Err(Failure::not_allowed_inside()));
+        }
         let wish = LandWish {
             tree: self.names.first().cloned(),
             strategy: self.strategy,
@@ -225,17 +213,7 @@ impl Operation for LandTrees {
             dry_run: self.dry_run,
             no_wait: self.no_wait,
         };
-        Some(Ask::Land(wish))
-    }
-
-    /// A run lands its own commits, as configured; its worktree stays.
-    fn run_inside(self, broker: &dyn Broker, call: &Call<'_>) -> Result<Landed, Failure> {
-        let is_left = self.at_conflict == AtConflict::Leave;
-        if self.names.len() > 1 || is_left || self.commit.is_some() || self.force {
-            return Err(Failure::not_allowed_inside());
-        }
-        let ask = self.ask().ok_or_else(Failure::not_allowed_inside)?;
-        parsed(broker.ask(call.caller, ask)?)
+        Some(asked(broker, call, Ask::Land(wish)))
     }
 
     fn exit(landed: &Landed) -> u8 {
@@ -256,16 +234,10 @@ impl LandTrees {
             force: self.force,
             by_agent: call.agent_above(&ground.engine)?.is_some(),
             stop_on_conflict: self.stop_on_conflict,
-            on_conflict: match self.at_conflict {
-                AtConflict::Abort => OnConflict::Abort,
-                AtConflict::Leave => OnConflict::Leave,
-            },
+            on_conflict: self.at_conflict,
             token: self.claim(call, ground)?,
             report: self.report.clone(),
-            commit: self.commit.map(|what| match what {
-                CommitFirst::Tracked => (CommitScope::Tracked, message),
-                CommitFirst::All => (CommitScope::All, message),
-            }),
+            commit: self.commit.map(|scope| (scope, message)),
             found: None,
         })
     }
@@ -366,7 +338,7 @@ pub struct PauseQueue {
     pub reason: String,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct Paused {
     pub paused: Option<QueuePause>,
 }

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Broker, Caller, Entry, Operation, parsed};
+use super::{Broker, Caller, Entry, Inside, Operation, asked, parsed};
 use crate::screen::clean;
 use crate::{
-    Against, Ask, Call, ChangedFile, Diff, Diffed, Failure, ForeignTree, Freshness, Ground,
+    Against, Ask, Call, ChangedFile, Diff, DiffStyle, Failure, ForeignTree, Freshness, Ground,
     Landings, Overview, StageView, TreePorts, TreeView, Trees, Upkeep,
 };
 
@@ -33,7 +33,7 @@ pub struct ListTrees {
     pub all: bool,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct ListedTrees {
     pub trees: Vec<TreeView>,
     /// Those of others, if they were asked for.
@@ -75,7 +75,7 @@ pub struct CheckTrees {
     pub all: bool,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum CheckedTrees {
     One(Box<ShownTree>),
@@ -99,18 +99,13 @@ impl Operation for CheckTrees {
         Ok(CheckedTrees::One(Box::new(shown)))
     }
 
-    fn ask(&self) -> Option<Ask> {
-        let tree = self.tree.clone();
-        Some(Ask::Status(ShowTree { tree }))
-    }
-
-    fn run_inside(self, broker: &dyn Broker, call: &Call<'_>) -> Result<CheckedTrees, Failure> {
-        match self.all {
-            true => Err(Failure::not_allowed_inside()),
-            false => ShowTree { tree: self.tree }
-                .run_inside(broker, call)
-                .map(|shown| CheckedTrees::One(Box::new(shown))),
+    fn run_inside(&self, broker: &dyn Broker, call: &Call<'_>) -> Inside<CheckedTrees> {
+        if self.all {
+            return Some(Err(Failure::not_allowed_inside()));
         }
+        let tree = self.tree.clone();
+        let shown = ShowTree { tree }.run_inside(broker, call)?;
+        Some(shown.map(|shown| CheckedTrees::One(Box::new(shown))))
     }
 }
 
@@ -140,8 +135,8 @@ impl Operation for ShowTree {
         look(call, &ground, &ground.trees(call)?, self.tree.as_deref())
     }
 
-    fn ask(&self) -> Option<Ask> {
-        Some(Ask::Status(self.clone()))
+    fn run_inside(&self, broker: &dyn Broker, call: &Call<'_>) -> Inside<ShownTree> {
+        Some(asked(broker, call, Ask::Status(self.clone())))
     }
 }
 
@@ -201,16 +196,12 @@ impl Operation for FindPath {
         })
     }
 
-    fn ask(&self) -> Option<Ask> {
+    /// A run works in its worktree, whatever it says of its session.
+    fn run_inside(&self, broker: &dyn Broker, _: &Call<'_>) -> Inside<FoundPath> {
         let check = self.check.as_ref().map(|path| path.display().to_string());
         let tree = self.tree.clone();
-        Some(Ask::Path { tree, check })
-    }
-
-    /// A run works in its worktree, whatever it says of its session.
-    fn run_inside(self, broker: &dyn Broker, _: &Call<'_>) -> Result<FoundPath, Failure> {
-        let ask = self.ask().ok_or_else(Failure::not_allowed_inside)?;
-        parsed(broker.ask(&Caller::default(), ask)?)
+        let answer = broker.ask(&Caller::default(), Ask::Path { tree, check });
+        Some(answer.and_then(parsed))
     }
 }
 
@@ -221,12 +212,12 @@ pub struct ShowPorts {
     pub tree: Option<String>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct ShownPorts {
     pub ports: PortsInUse,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct PortsInUse {
     /// The first and the last port that a block may have.
     pub first: u16,
@@ -267,7 +258,7 @@ pub struct DiffTree {
     /// Since it left the target, instead of since its base.
     #[serde(default)]
     pub against_target: bool,
-    pub style: Diffed,
+    pub style: DiffStyle,
 }
 
 impl DiffTree {
@@ -313,17 +304,15 @@ impl Operation for DiffTree {
             None => None,
         };
         let name = name.as_ref().map(|name| name.as_str());
-        Ok(trees.diff(name, self.against(), self.style.into())?.into())
+        Ok(trees.diff(name, self.against(), self.style)?.into())
     }
 
-    fn ask(&self) -> Option<Ask> {
-        Some(Ask::Diff(self.clone()))
-    }
-
-    fn run_inside(self, broker: &dyn Broker, call: &Call<'_>) -> Result<ShownDiff, Failure> {
-        let mut diff: ShownDiff = parsed(broker.ask(call.caller, Ask::Diff(self))?)?;
-        diff.text = diff.text.as_deref().map(clean);
-        Ok(diff)
+    fn run_inside(&self, broker: &dyn Broker, call: &Call<'_>) -> Inside<ShownDiff> {
+        let diff = asked::<ShownDiff>(broker, call, Ask::Diff(self.clone()));
+        Some(diff.map(|diff| ShownDiff {
+            text: diff.text.as_deref().map(clean),
+            ..diff
+        }))
     }
 }
 
@@ -345,7 +334,7 @@ impl Operation for ShowOwnRun {
         Err(Failure::no_operation(Self::NAME))
     }
 
-    fn ask(&self) -> Option<Ask> {
-        Some(Ask::Overview {})
+    fn run_inside(&self, broker: &dyn Broker, call: &Call<'_>) -> Inside<Map<String, Value>> {
+        Some(asked(broker, call, Ask::Overview {}))
     }
 }

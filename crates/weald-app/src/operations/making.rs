@@ -68,7 +68,7 @@ pub struct CreateTree {
     pub scratch_for: Option<String>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct CreatedTree {
     pub tree: TreeView,
     pub outcome: Outcome,
@@ -145,7 +145,7 @@ pub struct EnsureTree {
     pub wishes: TreeWishes,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum EnsuredTree {
     Tree(Box<CreatedTree>),
@@ -153,7 +153,7 @@ pub enum EnsuredTree {
 }
 
 /// The caller is in a worktree that another system made: nothing was created.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct Elsewhere {
     pub tree: (),
     pub outcome: Outcome,
@@ -268,13 +268,13 @@ pub struct AdoptTrees {
     pub target: Option<String>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct AdoptedTrees {
     pub trees: Vec<TreeView>,
     pub skipped: Vec<NotAdopted>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct NotAdopted {
     pub path: PathBuf,
     pub code: String,
@@ -324,7 +324,7 @@ pub struct SetUpTree {
     pub tree: Option<String>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct PreparedTree {
     pub tree: TreeView,
     pub setup: Option<SetupReport>,
@@ -359,7 +359,7 @@ pub struct SyncTree {
     pub rebase: bool,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct SyncedTree {
     pub tree: TreeView,
     pub outcome: SyncOutcome,

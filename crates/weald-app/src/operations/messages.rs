@@ -10,7 +10,7 @@ use weald_core::id::{MessageId, TaskId};
 use weald_core::message::{Draft, Message, MessageType, ReplyDraft, RequestState, Urgency};
 use weald_core::name::SessionName;
 
-use super::{Broker, Caller, Entry, Operation, parsed, within_reason};
+use super::{Broker, Caller, Entry, Inside, Operation, asked, parsed, within_reason};
 use crate::{Ask, Call, Engine, Failure, InboxQuery, MessageError, ReplyOutcome};
 
 pub(super) fn entries() -> Vec<Entry> {
@@ -90,8 +90,8 @@ impl Operation for SendMessage {
         self.send_for(call, &call.engine()?)
     }
 
-    fn ask(&self) -> Option<Ask> {
-        Some(Ask::MsgSend(self.clone()))
+    fn run_inside(&self, broker: &dyn Broker, call: &Call<'_>) -> Inside<Messages> {
+        Some(asked(broker, call, Ask::MsgSend(self.clone())))
     }
 }
 
@@ -156,20 +156,27 @@ impl Operation for AskQuestion {
 
     fn run(self, call: &Call<'_>) -> Result<Messages, Failure> {
         let engine = call.engine()?;
-        let asked = self.question().send_for(call, &engine)?;
-        self.answered(asked, |id, wait| {
+        let sent = self.question().send_for(call, &engine)?;
+        self.answered(sent, |id, wait| {
             let _stage = call.stage("waiting for the answer");
             Ok(engine.await_reply(id, wait, call.cancel)?)
         })
     }
 
-    fn ask(&self) -> Option<Ask> {
-        self.question().ask()
+    fn run_inside(&self, broker: &dyn Broker, call: &Call<'_>) -> Inside<Messages> {
+        let sent = self.question().run_inside(broker, call)?;
+        Some(sent.and_then(|sent| self.answered_inside(sent, broker, call)))
     }
+}
 
-    fn run_inside(self, broker: &dyn Broker, call: &Call<'_>) -> Result<Messages, Failure> {
-        let asked = self.question().run_inside(broker, call)?;
-        self.answered(asked, |id, wait| {
+impl AskQuestion {
+    fn answered_inside(
+        &self,
+        sent: Messages,
+        broker: &dyn Broker,
+        call: &Call<'_>,
+    ) -> Result<Messages, Failure> {
+        self.answered(sent, |id, wait| {
             let look = || -> Result<Messages, Failure> {
                 parsed(broker.ask(&Caller::default(), Ask::MsgAnswer { id })?)
             };
@@ -236,23 +243,19 @@ impl Operation for ReadInbox {
         })
     }
 
-    fn ask(&self) -> Option<Ask> {
-        Some(Ask::MsgInbox {
-            consume: self.consume,
-            all: self.all,
-            limit: self.limit,
-        })
-    }
-
-    fn run_inside(self, broker: &dyn Broker, call: &Call<'_>) -> Result<Messages, Failure> {
+    fn run_inside(&self, broker: &dyn Broker, call: &Call<'_>) -> Inside<Messages> {
         let look = || -> Result<Messages, Failure> {
-            let ask = self.ask().ok_or_else(Failure::not_allowed_inside)?;
-            parsed(broker.ask(call.caller, ask)?)
+            let ask = Ask::MsgInbox {
+                consume: self.consume,
+                all: self.all,
+                limit: self.limit,
+            };
+            asked(broker, call, ask)
         };
         let is_empty = |looked: &Result<Messages, Failure>| {
             looked.as_ref().is_ok_and(|it| it.messages.is_empty())
         };
-        patiently(call, self.patience(), look, is_empty)
+        Some(patiently(call, self.patience(), look, is_empty))
     }
 }
 
@@ -333,8 +336,8 @@ impl Operation for ReplyToMessage {
         Ok(replied)
     }
 
-    fn ask(&self) -> Option<Ask> {
-        Some(Ask::MsgReply(self.clone()))
+    fn run_inside(&self, broker: &dyn Broker, call: &Call<'_>) -> Inside<Replied> {
+        Some(asked(broker, call, Ask::MsgReply(self.clone())))
     }
 }
 

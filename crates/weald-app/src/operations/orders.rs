@@ -9,13 +9,14 @@ use weald_core::agent_rules::{AgentInput, AgentRefusal};
 use weald_core::message::{Draft, Message, MessageType, Urgency};
 use weald_core::name::SessionName;
 
+use super::agent_views::OneAgent;
 use super::looking::ShownDiff;
 use super::messages::Messages;
 use super::{Entry, Operation, within_reason};
 use crate::agents::drivers::driver_for;
 use crate::supervision::Tail;
 use crate::{
-    Against, AgentError, AgentQuery, AgentView, Call, Diffed, Failure, Ground, Landings, exit,
+    Against, AgentError, AgentQuery, AgentView, Call, DiffStyle, Failure, Ground, Landings, exit,
 };
 
 pub(super) fn entries() -> Vec<Entry> {
@@ -42,31 +43,12 @@ const OBEDIENCE: Duration = Duration::from_secs(10);
 /// How long an agent that is stopped has to end: also what it left has to be taken in.
 const END: Duration = Duration::from_secs(120);
 
-/// One agent as it is now.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct OneAgent {
-    agents: [AgentView; 1],
-}
-
-impl OneAgent {
-    pub(super) fn of(call: &Call<'_>, ground: &Ground, id: AgentId) -> Result<Self, Failure> {
-        let view = ground.engine.agent_view(&ground.place, id)?;
-        call.tell(&ground.engine);
-        Ok(Self { agents: [view] })
-    }
-
-    pub fn agent(&self) -> &Agent {
-        let [view] = &self.agents;
-        &view.agent
-    }
-}
-
 /// What an agent changed in its worktree, or what it landed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DiffAgent {
     pub agent: String,
-    pub style: Diffed,
+    pub style: DiffStyle,
 }
 
 impl Operation for DiffAgent {
@@ -77,7 +59,7 @@ impl Operation for DiffAgent {
         let ground = call.ground()?;
         let agent = ground.engine.find_agent(&self.agent)?;
         let trees = ground.trees(call)?;
-        let style = self.style.into();
+        let style = self.style;
         let progress = call.stage("looking");
         let own = agent.tree.as_ref().and_then(|name| {
             let tree = trees.named(Some(name.as_str())).ok()?;
@@ -115,7 +97,7 @@ pub struct ReadLog {
     pub raw: bool,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct AgentLog {
     pub agent: AgentId,
     pub text: String,
@@ -369,7 +351,7 @@ pub struct WaitForAgents {
     pub timeout: SignedDuration,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct WaitedAgents {
     pub agents: Vec<AgentView>,
     pub timed_out: bool,

@@ -14,7 +14,7 @@ pub(super) fn entries() -> Vec<Entry> {
 }
 
 /// The pool as it is now.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct ShownPool {
     pub pool: PoolStatus,
 }

@@ -3,13 +3,11 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use weald_core::id::LandingId;
-use weald_core::landing::Landing;
 use weald_core::queue::{QueueHolder, QueuePause};
 
+use super::landing::LandingView;
 use super::{Entry, Operation};
-use crate::landing::as_json;
 use crate::{Call, Failure, Landings};
 
 pub(super) fn entries() -> Vec<Entry> {
@@ -26,13 +24,15 @@ pub struct QueueStatus {
     pub limit: Option<usize>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+/// The queue as it is now.
+#[derive(Debug, Serialize)]
 pub struct Queued {
-    pub queue: Vec<Value>,
+    /// In the order in which they land, or newest first if ended ones were asked for, too.
+    pub queue: Vec<LandingView>,
+    /// The process that works it, unless that is known to have ended.
     pub holder: Option<QueueHolder>,
+    /// While it is paused nothing lands.
     pub paused: Option<QueuePause>,
-    #[serde(skip)]
-    pub landings: Vec<Landing>,
 }
 
 impl Operation for QueueStatus {
@@ -55,10 +55,9 @@ impl Operation for QueueStatus {
             false => view.open,
         };
         Ok(Queued {
-            queue: shown.iter().map(as_json).collect(),
+            queue: shown.into_iter().map(LandingView::from).collect(),
             holder: holder.filter(|holder| !landings.is_gone(holder)),
             paused: view.queue.paused,
-            landings: shown,
         })
     }
 }
@@ -70,10 +69,13 @@ pub struct QueueLog {
     pub landing: LandingId,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+/// What the last test of a landing printed.
+#[derive(Debug, Serialize)]
 pub struct LoggedLanding {
-    pub landing: Value,
-    pub log: PathBuf,
+    landing: LandingView,
+    /// The file that has it.
+    log: PathBuf,
+    /// All of it, as far as it was kept.
     pub text: String,
 }
 
@@ -90,7 +92,7 @@ impl Operation for QueueLog {
         let log = log.ok_or_else(|| Failure::no_log(self.landing))?;
         let bytes = std::fs::read(&log).map_err(|error| Failure::file(&log, &error))?;
         Ok(LoggedLanding {
-            landing: as_json(&landing),
+            landing: landing.into(),
             log,
             text: String::from_utf8_lossy(&bytes).into_owned(),
         })

@@ -23,7 +23,7 @@ pub(super) fn entries() -> Vec<Entry> {
 }
 
 /// A race with its entries, side by side.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct RaceView {
     pub race: RaceEntries,
     pub task: Task,
@@ -32,7 +32,7 @@ pub struct RaceView {
     signal: Option<u8>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct RaceEntries {
     pub task: TaskId,
     pub entries: Vec<EntryView>,
@@ -189,7 +189,7 @@ pub struct DropRace {
     pub task: TaskId,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct DroppedRace {
     pub race: DroppedEntries,
     /// The entry that was picked before, and stays.
@@ -197,7 +197,7 @@ pub struct DroppedRace {
     pub picked: Option<TreeName>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct DroppedEntries {
     pub task: TaskId,
     pub dropped: Vec<Removed>,

@@ -44,14 +44,14 @@ pub enum Rescue {
 }
 
 /// What was found, and what was done about it.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Rescued {
     Found(Box<Found>),
     Ended(Ended),
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct Found {
     pub rescue: Evidence,
     pub done: Vec<String>,

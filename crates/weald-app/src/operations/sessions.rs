@@ -26,7 +26,7 @@ pub(super) fn entries() -> Vec<Entry> {
 }
 
 /// One session as it is now.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct OneSession {
     pub session: SessionView,
 }
@@ -41,7 +41,7 @@ pub struct RegisterSession {
     pub unless_alive: bool,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct RegisteredSession {
     pub session: SessionView,
     /// How the caller was recognised.
@@ -114,7 +114,7 @@ pub struct CheckSession {
     pub task: Option<TaskId>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Checked {
     Session { session: Box<SessionView> },
@@ -185,8 +185,8 @@ impl Operation for ListSessions {
         self.list(&call.engine()?)
     }
 
-    fn ask(&self) -> Option<Ask> {
-        Some(Ask::SessionList(self.clone()))
+    fn run_inside(&self, broker: &dyn Broker, call: &Call<'_>) -> Inside<Sessions> {
+        Some(asked(broker, call, Ask::SessionList(self.clone())))
     }
 }
 
@@ -196,7 +196,7 @@ pub struct ShowSession {
     pub name: Option<SessionName>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct ShownSession {
     pub session: SessionView,
     /// Where it works; nothing if that is gone.
@@ -206,7 +206,7 @@ pub struct ShownSession {
 }
 
 /// Why a session has no place to work in.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct Problem {
     pub code: String,
     pub message: String,
@@ -286,8 +286,8 @@ impl Operation for NoteSession {
         Ok(NotedSession { session, note })
     }
 
-    fn ask(&self) -> Option<Ask> {
-        Some(Ask::SessionNote(self.clone()))
+    fn run_inside(&self, broker: &dyn Broker, call: &Call<'_>) -> Inside<NotedSession> {
+        Some(asked(broker, call, Ask::SessionNote(self.clone())))
     }
 }
 
@@ -298,7 +298,7 @@ pub struct EndSession {
     pub name: Option<SessionName>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct EndedSession {
     pub session: SessionView,
     /// Tasks that it held.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::looking::ShownDiff;
 use super::{Entry, Operation};
 use crate::screen::clean_line;
-use crate::{Ask, Call, Diffed, Failure, SnapshotView, TreeView};
+use crate::{Ask, Call, DiffStyle, Failure, SnapshotView, TreeView};
 
 pub(super) fn entries() -> Vec<Entry> {
     vec![
@@ -51,8 +51,8 @@ impl Operation for TakeSnapshot {
         Ok(TakenSnapshot { snapshot })
     }
 
-    fn ask(&self) -> Option<Ask> {
-        Some(Ask::SnapshotCreate(self.clone()))
+    fn run_inside(&self, broker: &dyn Broker, call: &Call<'_>) -> Inside<TakenSnapshot> {
+        Some(asked(broker, call, Ask::SnapshotCreate(self.clone())))
     }
 }
 
@@ -80,8 +80,8 @@ impl Operation for ListSnapshots {
         Ok(ListedSnapshots { snapshots })
     }
 
-    fn ask(&self) -> Option<Ask> {
-        Some(Ask::SnapshotList(self.clone()))
+    fn run_inside(&self, broker: &dyn Broker, call: &Call<'_>) -> Inside<ListedSnapshots> {
+        Some(asked(broker, call, Ask::SnapshotList(self.clone())))
     }
 }
 
@@ -93,7 +93,7 @@ pub struct RestoreSnapshot {
     pub id: Option<u64>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct RestoredSnapshot {
     pub tree: TreeView,
     pub snapshot: SnapshotView,
@@ -136,7 +136,7 @@ pub struct DiffSnapshots {
     pub from: Option<u64>,
     /// The worktree as it is now unless given.
     pub to: Option<u64>,
-    pub style: Diffed,
+    pub style: DiffStyle,
 }
 
 impl Operation for DiffSnapshots {
@@ -147,8 +147,7 @@ impl Operation for DiffSnapshots {
         let ground = call.ground()?;
         let trees = ground.trees(call)?;
         let _progress = call.stage("looking");
-        let style = self.style.into();
-        let found = trees.snapshot_diff(Some(&self.tree), self.from, self.to, style)?;
+        let found = trees.snapshot_diff(Some(&self.tree), self.from, self.to, self.style)?;
         Ok(found.into())
     }
 }

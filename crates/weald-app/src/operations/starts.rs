@@ -10,7 +10,8 @@ use weald_core::agent::{Agent, AgentStatus, Goal, Outcome, Stage};
 use weald_core::name::SessionName;
 use weald_core::task::{Task, TaskStatus};
 
-use super::orders::{OneAgent, require_ended, stop, wait_for};
+use super::agent_views::OneAgent;
+use super::orders::{require_ended, stop, wait_for};
 use super::{Entry, Operation, within_reason};
 use crate::supervision::{
     AgentWish, BehindWorker, Worker, await_begin, can_start, continued, find_or_add, is_resumed,
@@ -268,7 +269,7 @@ pub struct StartWorker {
     pub how: AgentWish,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct StartedWorker {
     pub worker: WorkerView,
     /// Its agent, if a task was ready.
@@ -277,7 +278,7 @@ pub struct StartedWorker {
     pub notices: Option<Vec<String>>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct WorkerView {
     pub name: SessionName,
     pub pid: u32,

@@ -22,7 +22,7 @@ pub(super) fn entries() -> Vec<Entry> {
 }
 
 /// A task as it is now.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct OneTask {
     pub task: Task,
 }
@@ -144,8 +144,8 @@ impl Operation for ListTasks {
         Ok(Tasks { tasks, total })
     }
 
-    fn ask(&self) -> Option<Ask> {
-        Some(Ask::TaskList(self.clone()))
+    fn run_inside(&self, broker: &dyn Broker, call: &Call<'_>) -> Inside<Tasks> {
+        Some(asked(broker, call, Ask::TaskList(self.clone())))
     }
 }
 
@@ -185,8 +185,8 @@ impl Operation for ReadyTasks {
         Ok(Tasks { tasks, total })
     }
 
-    fn ask(&self) -> Option<Ask> {
-        Some(Ask::TaskReady(self.clone()))
+    fn run_inside(&self, broker: &dyn Broker, call: &Call<'_>) -> Inside<Tasks> {
+        Some(asked(broker, call, Ask::TaskReady(self.clone())))
     }
 }
 
@@ -224,8 +224,8 @@ impl Operation for ShowTask {
         })
     }
 
-    fn ask(&self) -> Option<Ask> {
-        Some(Ask::TaskShow(self.clone()))
+    fn run_inside(&self, broker: &dyn Broker, call: &Call<'_>) -> Inside<ShownTask> {
+        Some(asked(broker, call, Ask::TaskShow(self.clone())))
     }
 }
 

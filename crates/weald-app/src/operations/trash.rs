@@ -22,7 +22,7 @@ pub(super) fn entries() -> Vec<Entry> {
 pub struct ListTrash {}
 
 /// What is in the trash, oldest first.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct Trash {
     pub trash: Vec<TrashEntry>,
 }
@@ -98,7 +98,7 @@ pub struct PurgeTrash {
     pub discard: bool,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct PurgedTrash {
     pub trash: Vec<TrashEntry>,
     pub applied: bool,
@@ -107,7 +107,7 @@ pub struct PurgedTrash {
 }
 
 /// A worktree that could not be deleted.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct NotPurged {
     pub id: TreeId,
     pub name: String,

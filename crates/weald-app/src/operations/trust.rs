@@ -13,7 +13,7 @@ pub(super) fn entries() -> Vec<Entry> {
     ]
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct ShownTrust {
     pub trust: Trust,
 }

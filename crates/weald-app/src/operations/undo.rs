@@ -21,7 +21,7 @@ const LISTED: usize = 20;
 #[serde(deny_unknown_fields)]
 pub struct ListUndoable {}
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct AllUndoable {
     pub operations: Vec<Undoable>,
 }
@@ -51,7 +51,7 @@ pub struct Undo {
     pub dry_run: bool,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Undid {
     Would(Box<WouldUndo>),
@@ -60,13 +60,13 @@ pub enum Undid {
     NotLanded(Box<OneLanding>),
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct WouldUndo {
     pub would_undo: Undoable,
     pub notes: Vec<String>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct UndoneOne {
     #[serde(flatten)]
     pub undone: Undone,

@@ -22,12 +22,12 @@ pub(super) fn entries() -> Vec<Entry> {
 #[serde(deny_unknown_fields)]
 pub struct ShowVault {}
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct ShownVault {
     pub vault: VaultView,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct VaultView {
     pub path: PathBuf,
     /// Whether there is one yet.
@@ -75,13 +75,13 @@ pub struct MaintainVault {
     pub if_due: bool,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct MaintainedVault {
     /// Nothing is told of what was done because it was due.
     pub vault: Option<VaultMaintenance>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct VaultMaintenance {
     /// Packs of main that are now shared.
     pub linked: usize,
@@ -122,7 +122,7 @@ impl Operation for MaintainVault {
 pub struct ListKeptWork {}
 
 /// What the vault holds of worktrees that were deleted for good, the newest first.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct AllKeptWork {
     pub kept: Vec<KeptWork>,
 }
@@ -151,7 +151,7 @@ pub struct BringBack {
     pub wanted: Wanted,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct Restored {
     pub restored: BroughtBack,
 }

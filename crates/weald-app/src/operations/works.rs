@@ -28,7 +28,7 @@ pub(super) fn entries() -> Vec<Entry> {
 }
 
 /// What came of an agent's work.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct Worked {
     pub task: Task,
     pub tree: Option<TreeView>,
@@ -79,7 +79,7 @@ fn is_conflict(landing: Option<&Landing>) -> bool {
 }
 
 /// What came of a task's phases.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct Phased {
     pub phase: PhaseView,
     pub task: Task,
@@ -92,7 +92,7 @@ pub struct Phased {
     signal: Option<u8>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct PhaseView {
     pub outcome: PhasesEnd,
     pub stages: Vec<StageView>,
@@ -144,7 +144,7 @@ impl Phased {
 }
 
 /// A task that was completed before, so that nothing was started.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct CompletedBefore {
     pub task: Task,
     pub diagnosis: Diagnosis,
@@ -153,7 +153,7 @@ pub struct CompletedBefore {
 }
 
 /// What came of work on a task.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Ended {
     Phases(Box<Phased>),

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use weald_app::operations::looking::DiffTree;
 use weald_app::{
-    Ask, Authority, Diffed, Engine, Failure, InboxQuery, LandWish, Landings, Mandate, MessageError,
-    NotAllowed, Report, Trees, exit,
+    Ask, Authority, DiffStyle, Engine, Failure, InboxQuery, LandWish, Landings, Mandate,
+    MessageError, NotAllowed, Report, Trees, exit,
 };
 use weald_core::SignedDuration;
 use weald_core::agent::FinalReport;
@@ -318,14 +318,12 @@ impl<'a> Desk<'a> {
 
     fn diff(&self, wanted: &DiffTree) -> Result<Reply, Failure> {
         let name = Some(self.authority.tree.as_str());
-        let diff = self
-            .trees
-            .diff(name, wanted.against(), wanted.style.into())?;
+        let diff = self.trees.diff(name, wanted.against(), wanted.style)?;
         let reply = Reply::new()
             .with("files", &diff.files)
             .with("truncated", &diff.truncated);
         Ok(match wanted.style {
-            Diffed::Files => reply,
+            DiffStyle::Files => reply,
             _ => reply.with("text", &diff.text),
         })
     }

@@ -11,6 +11,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use weald_app::Ask;
+use weald_app::operations::object_of;
 use weald_core::error_code::ErrorCode;
 use weald_core::id::Token;
 use weald_core::name::SessionName;
@@ -74,22 +75,16 @@ pub struct Reply {
 impl Reply {
     /// An answer with nothing in it yet.
     pub fn new() -> Self {
-        let mut answer = Map::new();
-        answer.insert("schema_version".to_owned(), 1.into());
-        Self {
-            exit: 0,
-            notes: Vec::new(),
-            answer,
-        }
+        Self::of(&())
     }
 
     /// The answer of an operation.
     pub fn of(answer: &impl Serialize) -> Self {
-        let mut reply = Self::new();
-        if let Ok(Value::Object(fields)) = serde_json::to_value(answer) {
-            reply.answer.extend(fields);
+        Self {
+            exit: 0,
+            notes: Vec::new(),
+            answer: object_of(answer),
         }
-        reply
     }
 
     /// The same with one more field.

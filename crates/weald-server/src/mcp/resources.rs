@@ -5,7 +5,7 @@
 use rmcp::ErrorData;
 use rmcp::model::{JsonObject, ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
 use serde_json::{Value, json};
-use weald_app::Diffed;
+use weald_app::DiffStyle;
 use weald_app::operations::events::ListEvents;
 use weald_app::operations::looking::{DiffTree, ListTrees};
 use weald_app::operations::tasks::{ListTasks, ReadyTasks};
@@ -141,7 +141,7 @@ pub async fn read(
             let diff = DiffTree {
                 tree: Some(tree),
                 against_target: false,
-                style: Diffed::Patch,
+                style: DiffStyle::Patch,
             };
             let patch = call.patch(diff, MOST_PATCH).await;
             patch.map(|(text, _)| (text, PATCH))

@@ -12,6 +12,7 @@ use crate::untrusted::{COUNT, MANY, Reply, is_path};
 
 /// How a diff is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum DiffStyle {
     /// A list of files.
     Files,

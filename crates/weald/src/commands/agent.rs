@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use weald_app::operations::orders::OneAgent;
+use weald_app::operations::agent_views::OneAgent;
 use weald_app::{AgentView, Failure, Ground};
 use weald_core::agent::Agent as Record;
 
@@ -77,7 +77,7 @@ impl Which {
 
 /// One agent as it is now.
 fn print_agent(context: &Context<'_>, answer: &OneAgent, told: &str) -> Result<u8, Failure> {
-    let id = answer.agent().id;
+    let id = answer.view().agent.id;
     context
         .ui
         .show(answer, |out| writeln!(out, "{} {told}", paint(ACCENT, id)))

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use clap::{Args, ValueEnum};
 use weald_app::operations::looking::{DiffTree, ShownDiff};
-use weald_app::{Diffed, Failure};
+use weald_app::{DiffStyle, Failure};
 
 use crate::completion;
 use crate::context::Context;
@@ -37,12 +37,12 @@ pub struct Style {
 
 impl Style {
     /// As it is asked for.
-    pub fn wanted(&self, context: &Context<'_>) -> Diffed {
+    pub fn wanted(&self, context: &Context<'_>) -> DiffStyle {
         match (context.ui.is_json(), self.stat, self.name_only) {
-            (true, ..) => Diffed::Files,
-            (_, true, _) => Diffed::Stat,
-            (_, _, true) => Diffed::Names,
-            _ => Diffed::Patch,
+            (true, ..) => DiffStyle::Files,
+            (_, true, _) => DiffStyle::Stat,
+            (_, _, true) => DiffStyle::Names,
+            _ => DiffStyle::Patch,
         }
     }
 }

@@ -5,7 +5,8 @@ mod told;
 use clap::{Args, ValueEnum};
 use weald_app::Failure;
 use weald_app::operations::Caller;
-use weald_app::operations::landing::{AtConflict, CommitFirst, LandTrees};
+use weald_app::operations::landing::LandTrees;
+use weald_app::{CommitScope, OnConflict};
 use weald_core::id::Token;
 use weald_core::landing::Strategy;
 
@@ -110,12 +111,12 @@ impl Land {
             force: self.force,
             stop_on_conflict: self.stop_on_conflict,
             at_conflict: match self.on_conflict {
-                OnConflictArg::Abort => AtConflict::Abort,
-                OnConflictArg::Leave => AtConflict::Leave,
+                OnConflictArg::Abort => OnConflict::Abort,
+                OnConflictArg::Leave => OnConflict::Leave,
             },
             commit: self.commit.map(|what| match what {
-                CommitArg::Tracked => CommitFirst::Tracked,
-                CommitArg::All => CommitFirst::All,
+                CommitArg::Tracked => CommitScope::Tracked,
+                CommitArg::All => CommitScope::All,
             }),
             message: self.message,
             report: self.report,

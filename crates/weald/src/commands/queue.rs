@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use clap::{Args, Subcommand};
 use weald_app::Failure;
 use weald_app::operations::landing::{
-    DropLanding, PauseQueue, RecoverLanding, ResumeQueue, RetryLanding,
+    DropLanding, LandingView, PauseQueue, RecoverLanding, ResumeQueue, RetryLanding,
 };
 use weald_app::operations::queue::{QueueLog, QueueStatus, Queued};
 use weald_app::operations::{Caller, Operation};
@@ -155,10 +155,10 @@ fn told(out: &mut Out, queue: &Queued, now: Timestamp) -> io::Result<()> {
             who.unwrap_or_default()
         )?;
     }
-    if queue.landings.is_empty() {
+    if queue.queue.is_empty() {
         return writeln!(out, "nothing is waiting to land");
     }
-    for landing in &queue.landings {
+    for LandingView { landing, .. } in &queue.queue {
         writeln!(
             out,
             "{:>4}  {:<15}  {} -> {}  {}",

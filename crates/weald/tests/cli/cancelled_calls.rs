@@ -8,12 +8,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use weald_app::operations::landing::{AtConflict, LandTrees};
+use weald_app::operations::landing::LandTrees;
 use weald_app::operations::works::WorkOnTask;
 use weald_app::operations::{Caller, Done, Operation};
 use weald_app::progress::Progress;
 use weald_app::supervision::AgentWish;
-use weald_app::{App, Call, Environment};
+use weald_app::{App, Call, Environment, OnConflict};
 use weald_sandbox::Cancel;
 use weald_testkit::{Answer, TestEnv};
 
@@ -70,7 +70,7 @@ fn land(tree: &str) -> LandTrees {
         keep: false,
         force: false,
         stop_on_conflict: false,
-        at_conflict: AtConflict::Abort,
+        at_conflict: OnConflict::Abort,
         commit: None,
         message: None,
         report: None,

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use weald_app::Diffed;
+use weald_app::DiffStyle;
 use weald_app::operations::orders::DiffAgent;
 
 use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, answers};
@@ -33,14 +33,14 @@ impl Tool for AgentDiff {
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
         let agent = input.agent.to_string();
-        let style = Diffed::Files;
+        let style = DiffStyle::Files;
         let request = DiffAgent {
             agent: agent.clone(),
             style,
         };
         let mut answer = call.perform(request).await?;
         if input.patch == Some(true) {
-            let style = Diffed::Patch;
+            let style = DiffStyle::Patch;
             let (patch, is_cut) = call.patch(DiffAgent { agent, style }, PATCH).await?;
             answer.insert("patch".to_owned(), patch.into());
             if is_cut {

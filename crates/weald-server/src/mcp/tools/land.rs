@@ -2,8 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use weald_app::OnConflict;
 use weald_app::operations::Caller;
-use weald_app::operations::landing::{AtConflict, LandTrees};
+use weald_app::operations::landing::LandTrees;
 use weald_core::id::Token;
 use weald_core::landing::Strategy;
 
@@ -58,7 +59,7 @@ impl Tool for Land {
             keep: input.keep.unwrap_or_default(),
             force: false,
             stop_on_conflict: false,
-            at_conflict: AtConflict::Abort,
+            at_conflict: OnConflict::Abort,
             commit: None,
             message: None,
             report: input.report,

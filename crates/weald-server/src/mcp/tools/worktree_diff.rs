@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use weald_app::Diffed;
+use weald_app::DiffStyle;
 use weald_app::operations::looking::DiffTree;
 
 use super::{Audience, Call, Effect, Fault, JsonObject, Tool, answers};
@@ -34,10 +34,10 @@ impl Tool for WorktreeDiff {
         let list = DiffTree {
             tree,
             against_target: input.against_target == Some(true),
-            style: Diffed::Files,
+            style: DiffStyle::Files,
         };
         let patch = DiffTree {
-            style: Diffed::Patch,
+            style: DiffStyle::Patch,
             ..list.clone()
         };
         let mut answer = call.perform(list).await?;

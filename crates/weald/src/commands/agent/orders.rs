@@ -110,7 +110,7 @@ impl Pause {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let agent = self.which.id;
         let answer = context.perform(PauseAgent { agent })?;
-        let id = answer.agent().id;
+        let id = answer.view().agent.id;
         let told = format!("is paused; to continue it: weald agent resume {id}");
         print_agent(context, &answer, &told)
     }

@@ -23,9 +23,10 @@ impl Pulse {
         let answer = context.perform(PulseAgent {
             agent: self.which.id,
         })?;
-        let [view] = &answer.agents;
         let now = context.now();
-        context.ui.show(&answer, |out| told(out, view, now))
+        context
+            .ui
+            .show(&answer, |out| told(out, answer.view(), now))
     }
 }
 

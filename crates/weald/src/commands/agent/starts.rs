@@ -51,7 +51,7 @@ impl Spawn {
             how: self.how.wish(),
             force: self.force,
         })?;
-        let agent = answer.agent();
+        let agent = &answer.view().agent;
         let told = format!(
             "works on task {}; follow it with: weald agent attach {}",
             agent.task, agent.id
@@ -71,7 +71,7 @@ impl Restart {
             },
             force: self.force,
         })?;
-        let before = answer.agent().resumes;
+        let before = answer.view().agent.resumes;
         let before = before.map_or(String::new(), |id| id.to_string());
         print_agent(context, &answer, &format!("continues the work of {before}"))
     }
