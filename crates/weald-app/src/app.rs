@@ -27,6 +27,7 @@ pub type Narration = fn() -> Box<dyn Write + Send>;
 /// Where operations are done, and with which settings.
 pub struct App {
     pub(crate) narration: Narration,
+    /// The variables that the process was started with.
     pub environment: Environment,
     directory: PathBuf,
     overrides: Vec<(String, String)>,
@@ -41,6 +42,7 @@ pub struct App {
 }
 
 impl App {
+    /// For calls from `directory`, with the settings that flags gave.
     pub fn new(
         narration: Narration,
         environment: Environment,
@@ -145,6 +147,7 @@ impl App {
         found.flat_map(|place| place.hidden()).collect()
     }
 
+    /// The repository around the directory; refused inside a sandbox.
     pub fn place(&self) -> Result<Place, Failure> {
         if self.is_confined() {
             return Err(match self.has_window() {
@@ -171,6 +174,7 @@ impl App {
         level.is_some_and(|level| level != "off")
     }
 
+    /// Everything that counts there: defaults, files, variables and flags.
     pub fn config(&self, place: &Place) -> Result<LoadedConfig, Failure> {
         self.loaded(place, &self.sources())
     }

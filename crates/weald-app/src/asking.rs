@@ -19,42 +19,54 @@ use crate::operations::tasks::{ListTasks, ReadyTasks, ShowTask};
 pub enum Ask {
     /// Where the run stands, and what it may ask.
     Overview {},
+    /// Tasks, at most as many as the broker lists.
     TaskList(ListTasks),
     /// What can be claimed.
     TaskReady(ReadyTasks),
+    /// One task in full.
     TaskShow(ShowTask),
     /// The own claim, again.
     TaskClaim {
+        /// Refused unless it is the run's own.
         #[serde(default)]
         id: Option<TaskId>,
     },
     /// Hold the own task for longer.
     TaskRenew {
+        /// Refused unless it is the run's own.
         #[serde(default)]
         id: Option<TaskId>,
     },
     /// The own task is done.
     TaskDone {
+        /// Refused unless it is the run's own.
         #[serde(default)]
         id: Option<TaskId>,
+        /// What was done.
         #[serde(default)]
         report: Report,
     },
     /// The own task can't be done.
     TaskFail {
+        /// Refused unless it is the run's own.
         #[serde(default)]
         id: Option<TaskId>,
+        /// What is in the way.
         #[serde(default)]
         report: Report,
     },
+    /// A message in the name of the run's session.
     MsgSend(SendMessage),
     /// A reply to a request that the run's session received.
     MsgReply(ReplyToMessage),
     /// The reply to a question that the run's session asked.
     MsgAnswer {
+        /// The question.
         id: MessageId,
     },
+    /// Messages to the run's session.
     MsgInbox {
+        /// Take them out.
         #[serde(default)]
         consume: bool,
         /// Those that were taken out before, too.
@@ -64,16 +76,20 @@ pub enum Ask {
         #[serde(default)]
         limit: Option<u64>,
     },
+    /// Everybody's sessions.
     SessionList(ListSessions),
     /// The own note: leave it, or read it.
     SessionNote(NoteSession),
+    /// The log; letters between others come without their text.
     Events(ListEvents),
     /// A look into the own tree.
     Status(ShowTree),
     /// Where the own tree is, or where a path is in it.
     Path {
+        /// Refused unless it is the run's own.
         #[serde(default)]
         tree: Option<String>,
+        /// A path in it; one that leads out is refused.
         #[serde(default)]
         check: Option<String>,
     },
@@ -105,6 +121,7 @@ pub struct Report {
     /// Whether it checked its work.
     #[serde(default)]
     pub verification: Verification,
+    /// How it was checked.
     #[serde(default)]
     pub verified_by: String,
 }
@@ -133,6 +150,7 @@ impl Report {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LandWish {
+    /// Refused unless it is the run's own.
     #[serde(default)]
     pub tree: Option<String>,
     /// How it is expected to land; refused if that is not as configured.

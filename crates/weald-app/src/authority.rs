@@ -19,6 +19,7 @@ pub struct Authority {
     pub task: Option<TaskId>,
     /// The token of the claim that its session has on that task.
     pub token: Option<Token>,
+    /// The worktree that it runs in.
     pub tree: TreeName,
     /// The agent it is the run of.
     pub agent: Option<AgentId>,
@@ -71,14 +72,19 @@ pub enum NotAllowed {
     OtherSession {
         /// For whom it speaks.
         own: Option<SessionName>,
+        /// As whom it asked.
         given: SessionName,
     },
     /// The token is not its own.
     #[error("token {given} is not this run's token")]
-    OtherToken { given: Token },
+    OtherToken {
+        /// What it gave.
+        given: Token,
+    },
     /// The task is not its own.
     #[error("task {given} is not this run's own{}", .own.as_ref().map_or_else(String::new, |own| format!(", {own} is")))]
     OtherTask {
+        /// What it has.
         own: Option<TaskId>,
         /// What it asked for.
         given: TaskId,
@@ -91,6 +97,7 @@ pub enum NotAllowed {
     /// The tree is not its own.
     #[error("{given} is not this run's own worktree, {own} is")]
     OtherTree {
+        /// Where it runs.
         own: TreeName,
         /// What it asked for.
         given: String,
@@ -106,9 +113,11 @@ pub enum NotAllowed {
     /// It may not land.
     #[error("this run has no mandate to land: {}; its work is kept in worktree {tree}", .mandate.reason())]
     NoMandate {
+        /// Why not.
         mandate: Mandate,
         /// Where the work is.
         tree: TreeName,
+        /// What it is for.
         task: Option<TaskId>,
     },
 }
@@ -134,6 +143,7 @@ impl NotAllowed {
 }
 
 impl Authority {
+    /// Refused without a mandate.
     pub fn permits_landing(&self) -> Result<(), NotAllowed> {
         match self.mandate {
             Mandate::Land => Ok(()),

@@ -20,8 +20,10 @@ pub use self::role::MCP_MARK;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Caller {
+    /// The session that it acts as; found out unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionName>,
+    /// Of the claim that it acts under.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<Token>,
 }
@@ -29,8 +31,11 @@ pub struct Caller {
 /// What an operation is run with.
 #[derive(Clone, Copy)]
 pub struct Call<'a> {
+    /// Where it is made, and with which settings.
     pub app: &'a App,
+    /// Who makes it, as far as that was given.
     pub caller: &'a Caller,
+    /// Who hears of it meanwhile.
     pub progress: &'a dyn Progress,
     /// An operation that waits or takes long looks at it, and puts things in order before it ends.
     pub cancel: &'a Cancel,

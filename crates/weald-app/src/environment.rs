@@ -38,6 +38,7 @@ impl Environment {
         self
     }
 
+    /// The value of a variable, as it was at the start.
     pub fn get(&self, name: &str) -> Option<String> {
         self.variables
             .iter()
@@ -45,6 +46,7 @@ impl Environment {
             .map(|(_, value)| value.clone())
     }
 
+    /// All of them that are text.
     pub fn variables(&self) -> &[(String, String)] {
         &self.variables
     }
@@ -89,6 +91,7 @@ impl Environment {
         Some(self.base("XDG_STATE_HOME", ".local/state")?.join("weald"))
     }
 
+    /// Where what can be made again is kept.
     pub fn cache(&self) -> Option<PathBuf> {
         Some(self.base("XDG_CACHE_HOME", ".cache")?.join("weald"))
     }

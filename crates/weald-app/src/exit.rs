@@ -4,6 +4,7 @@
 
 use weald_sandbox::Ended;
 
+/// It did what was asked.
 pub const DONE: u8 = 0;
 /// Refused, or failed as designed.
 pub const REFUSED: u8 = 1;

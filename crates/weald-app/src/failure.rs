@@ -34,10 +34,15 @@ use crate::exit;
 /// An error, ready to be printed.
 #[derive(Debug)]
 pub struct Failure {
+    /// For programs; never changes its meaning.
     pub code: ErrorCode,
+    /// What happened, in one sentence.
     pub message: String,
+    /// What to do: a command, where one helps.
     pub hint: Option<String>,
+    /// What the message is about, for programs.
     pub details: Box<Value>,
+    /// The exit code of the command.
     pub exit: u8,
 }
 
@@ -65,6 +70,7 @@ impl Failure {
         self
     }
 
+    /// Something that can't happen did.
     pub fn bug() -> Self {
         Self::new(
             "bug",
@@ -136,11 +142,13 @@ impl Failure {
         Self::new("usage", exit::USAGE, message).hint("leave one of them out")
     }
 
+    /// A length of time that no clock can be moved by.
     pub fn not_a_time(argument: &str) -> Self {
         let message = format!("invalid value for {argument}: a duration is below ten years");
         Self::new("invalid_value", exit::USAGE, message).hint("write it as 90s, 15m, 2h 30m or 7d")
     }
 
+    /// A server asked for what this binary does not have.
     pub fn no_operation(name: &str) -> Self {
         let message = format!("there is no operation {name}");
         Self::new("no_operation", exit::NOT_FOUND, message)
@@ -347,6 +355,7 @@ impl Failure {
             .details(json!({"contest": contest}))
     }
 
+    /// A session that left none.
     pub fn no_note(name: &SessionName) -> Self {
         Self::new("no_note", exit::NOT_FOUND, format!("{name} left no note")).hint(format!(
             "weald session note \"what is next\" --session {name}"

@@ -163,7 +163,9 @@ fn engine_on(store: Box<dyn Store>, loaded: &LoadedConfig) -> Engine {
 
 /// A repository with its configuration and engine.
 pub struct Ground {
+    /// The records.
     pub engine: Engine,
+    /// Where the repository and weald's files are.
     pub place: Place,
     loaded: LoadedConfig,
 }
@@ -200,6 +202,7 @@ impl Ground {
         }
     }
 
+    /// As it was when the repository was opened.
     pub fn config(&self) -> &Config {
         &self.loaded.config
     }

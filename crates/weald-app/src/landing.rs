@@ -24,6 +24,7 @@ pub struct Beside {
 }
 
 impl Beside {
+    /// The conflict that waits because of this landing.
     pub fn left_by(&self, landing: &Landing) -> Option<&LeftConflict> {
         let left = self.left.as_ref().filter(|(id, _)| *id == landing.id);
         left.map(|(_, left)| left)
@@ -45,6 +46,7 @@ pub struct Worked {
     pub ground: Ground,
     /// As they are now.
     pub landings: Vec<Landing>,
+    /// What else happened.
     pub beside: Beside,
     /// The exit code, if a signal decides it.
     pub exit: Option<u8>,

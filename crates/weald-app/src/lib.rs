@@ -6,6 +6,8 @@
 //! [`Engine`] is what needs the store alone; [`Trees`], [`Landings`], [`Agents`] and [`Upkeep`] stand on each other and are
 //! made of an engine, a [`Place`] and the configuration; [`run_if_inside`] is the half of this binary that runs in sandboxes.
 
+#![warn(missing_docs)]
+
 mod app;
 mod asking;
 mod authority;

@@ -82,6 +82,7 @@ pub type Inside<T> = Option<Result<T, Failure>>;
 
 /// The way out of a run: where its requests are answered.
 pub trait Broker {
+    /// Asks, in the caller's name; a refusal is the broker's own.
     fn ask(&self, caller: &Caller, ask: Ask) -> Result<Map<String, Value>, Failure>;
 }
 
@@ -137,11 +138,14 @@ pub fn object_of(answer: &impl Serialize) -> Map<String, Value> {
 
 /// What an operation answered, for programs.
 pub struct Done {
+    /// The object that `--json` prints.
     pub answer: Map<String, Value>,
+    /// The exit code that goes with it.
     pub exit: u8,
 }
 
 impl Done {
+    /// From an answer of the operation.
     pub fn of<O: Operation>(output: &O::Output) -> Self {
         Self {
             answer: object_of(output),
@@ -154,8 +158,11 @@ type Perform = fn(Value, &Call<'_>, Option<&dyn Broker>) -> Result<Done, Failure
 
 /// An operation that is called by its name.
 pub struct Entry {
+    /// Its name in protocols.
     pub name: &'static str,
+    /// Whether it changes nothing.
     pub reads: bool,
+    /// Does it for a request in JSON.
     pub perform: Perform,
 }
 

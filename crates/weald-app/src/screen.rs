@@ -9,6 +9,7 @@ use std::io::{self, Write};
 /// For whom text is made harmless.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
+    /// People: shown as signs that do nothing.
     Text,
     /// Programs: escaped. Such characters stand in strings alone.
     Json,

@@ -12,6 +12,7 @@ use crate::{Failure, RunRequest, Trees};
 
 /// Opens a window for a run.
 pub trait Windows {
+    /// One that is the run's alone.
     fn open(&self, trees: &Trees<'_>) -> Result<Box<dyn Window>, Failure>;
 }
 

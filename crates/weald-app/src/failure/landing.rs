@@ -99,6 +99,7 @@ impl Failure {
             .hint("run it in a terminal outside the agent's session")
     }
 
+    /// A landing that nothing was tested for.
     pub fn no_log(landing: LandingId) -> Self {
         let message = format!("no gate ran for landing {landing}");
         Self::new("no_log", exit::NOT_FOUND, message).hint("weald queue status --all")

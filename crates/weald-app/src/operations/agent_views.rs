@@ -19,17 +19,21 @@ pub struct ListAgents {
     pub all: bool,
     /// Only those in one of [`ListAgents::STATES`].
     pub states: Vec<String>,
+    /// What comes first.
     pub sort: AgentSort,
     /// 0 for all.
     pub limit: usize,
+    /// How many to leave out at the beginning.
     pub offset: usize,
     /// Only those that changed after this event.
     pub since: Option<Seq>,
 }
 
 impl ListAgents {
+    /// How many are listed unless a number is given.
     pub const LIMIT: usize = 20;
 
+    /// What agents can be asked for by.
     pub const STATES: [&'static str; 12] = [
         "running",
         "waiting",

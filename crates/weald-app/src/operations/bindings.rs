@@ -20,10 +20,13 @@ pub(super) fn entries() -> Vec<Entry> {
     ]
 }
 
+/// Gives a task a worktree, and the worktree a task.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BindTask {
+    /// The task that gets it.
     pub id: TaskId,
+    /// By its name.
     pub tree: String,
     /// Start the task if it is pending.
     pub start: bool,
@@ -33,9 +36,12 @@ pub struct BindTask {
     pub rebind: bool,
 }
 
+/// A task with its worktree.
 #[derive(Debug, Serialize)]
 pub struct BoundTask {
+    /// As it is after that.
     pub task: Task,
+    /// For people; programs read it from the task.
     #[serde(skip)]
     pub tree: Option<Box<Tree>>,
 }
@@ -76,14 +82,18 @@ impl Operation for BindTask {
     }
 }
 
+/// Takes a task and its worktree apart; both stay.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UnbindTask {
+    /// The task that loses it.
     pub id: TaskId,
 }
 
+/// A task without a worktree.
 #[derive(Debug, Serialize)]
 pub struct UnboundTask {
+    /// As it is after that.
     pub task: Task,
     /// The worktree that it had, which is kept.
     #[serde(skip)]
@@ -110,7 +120,9 @@ impl Operation for UnbindTask {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Closing {
+    /// It stays where it is.
     Keep,
+    /// It goes to the trash.
     Remove,
 }
 
@@ -118,8 +130,11 @@ pub enum Closing {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CloseTask {
+    /// The task that is settled.
     pub id: TaskId,
+    /// What becomes of its worktree.
     pub closing: Closing,
+    /// Part of the record.
     pub reason: String,
     /// Also complete the task.
     pub complete: bool,

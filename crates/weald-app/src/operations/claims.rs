@@ -23,6 +23,7 @@ pub(super) fn entries() -> Vec<Entry> {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClaimTask {
+    /// The next one that is ready, unless given.
     pub id: Option<TaskId>,
     /// How long others wait before they may take over.
     pub ttl: Option<SignedDuration>,
@@ -33,12 +34,17 @@ pub struct ClaimTask {
 /// A claim, and where to work.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ClaimedTask {
+    /// As it is under the claim.
     pub task: Task,
+    /// Its token goes with everything that is done under the claim.
     pub lease: Lease,
+    /// Where its worktree is, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
+    /// The worktree, if it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<Box<TreeView>>,
+    /// Whether that was created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
 }
@@ -167,7 +173,9 @@ fn renewed(
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MoveTask {
+    /// The caller's own unless given.
     pub id: Option<TaskId>,
+    /// Where it goes.
     pub to: Move,
 }
 
@@ -177,31 +185,39 @@ pub struct MoveTask {
 pub enum Move {
     /// Held from now on for this long; inside a sandbox as long as configured.
     Renew {
+        /// As configured unless given.
         ttl: Option<SignedDuration>,
     },
     /// Given back.
     Release,
     /// Started without a claim, for the caller unless an owner is given: people need no lease.
     Start {
+        /// Who works on it.
         owner: Option<SessionName>,
     },
     /// For a run it is a report: its supervisor commits and lands the work, and completes the task.
     Complete {
+        /// What was done.
         report: Report,
     },
+    /// It can't be done.
     Fail {
+        /// What is in the way.
         report: Report,
     },
     /// From then on its holder can no longer update it.
     Cancel {
+        /// Part of the record.
         reason: Option<String>,
     },
+    /// Pending again, from an end.
     Reopen,
 }
 
 /// A task that moved.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct MovedTask {
+    /// As it is after that.
     pub task: Task,
     /// What became ready by it, for a move that a claim stands behind.
     #[serde(default, skip_serializing_if = "Option::is_none")]

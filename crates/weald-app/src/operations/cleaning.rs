@@ -19,8 +19,10 @@ pub(super) fn entries() -> Vec<Entry> {
     ]
 }
 
+/// What was removed, or would be, and what stays.
 #[derive(Debug, Serialize)]
 pub struct Cleaned {
+    /// What was found, and what became of it.
     #[serde(flatten)]
     pub report: CleanReport,
     /// The variable that switches it off.
@@ -80,13 +82,17 @@ pub struct Sweep {
     pub dry_run: bool,
 }
 
+/// What a sweep freed.
 #[derive(Debug, Serialize)]
 pub struct Swept {
+    /// All of it, as one object.
     pub sweep: SweepCycle,
 }
 
+/// One round over the whole repository.
 #[derive(Debug, Serialize)]
 pub struct SweepCycle {
+    /// What was found, and what became of it.
     #[serde(flatten)]
     pub report: SweepReport,
     /// The variable that switches it off.
@@ -148,8 +154,10 @@ pub struct MeasureUsage {
     pub apply: bool,
 }
 
+/// Where the disk space goes.
 #[derive(Debug, Serialize)]
 pub struct MeasuredUsage {
+    /// By worktree and store.
     pub usage: UsageReport,
 }
 

@@ -9,6 +9,7 @@ pub(super) fn entries() -> Vec<Entry> {
     vec![Entry::of::<FindConflicts>()]
 }
 
+/// Compares worktrees before they land.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FindConflicts {
@@ -18,10 +19,13 @@ pub struct FindConflicts {
     pub tell: bool,
 }
 
+/// Which worktrees would conflict, and where.
 #[derive(Debug, Serialize)]
 pub struct FoundConflicts {
+    /// What was compared, and what clashes.
     #[serde(flatten)]
     pub radar: Radar,
+    /// The sessions that got a message about it.
     pub told: Vec<Told>,
 }
 

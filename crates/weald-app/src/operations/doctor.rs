@@ -31,13 +31,16 @@ pub(super) fn entries() -> Vec<Entry> {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Examine {
+    /// Repair what can be repaired without losing anything.
     pub fix: bool,
     /// New locations of moved worktrees.
     pub places: Vec<PathBuf>,
 }
 
+/// What does not fit.
 #[derive(Debug, Serialize)]
 pub struct Findings {
+    /// Each with what repairs it.
     pub findings: Vec<Finding>,
 }
 
@@ -145,11 +148,14 @@ fn sandbox(call: &Call<'_>) -> Result<Finding, Failure> {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AdoptTrees {
+    /// The directories.
     pub places: Vec<PathBuf>,
 }
 
+/// The worktrees that have records now.
 #[derive(Debug, Serialize)]
 pub struct AdoptedTrees {
+    /// Each as it is now.
     pub trees: Vec<TreeView>,
 }
 
@@ -182,8 +188,10 @@ impl Operation for AdoptTrees {
 #[serde(deny_unknown_fields)]
 pub struct AdoptCopy {}
 
+/// A copy that is a repository of its own now.
 #[derive(Debug, Serialize)]
 pub struct Adopted {
+    /// What was found in it.
     pub adopted: AdoptedCopy,
 }
 
@@ -223,9 +231,12 @@ pub struct RebuildRegistry {
     pub apply: bool,
 }
 
+/// What the records are, or would be.
 #[derive(Debug, Serialize)]
 pub struct RebuiltRegistry {
+    /// What was found for them.
     pub rebuild: Rebuilt,
+    /// Whether they are in place.
     pub applied: bool,
     /// Where the old one is now.
     pub kept: Option<PathBuf>,

@@ -8,21 +8,24 @@ use weald_core::id::{Seq, TaskId};
 use weald_core::name::TreeName;
 use weald_core::store::EventFilter;
 
-use super::{Entry, Operation};
+use super::{Broker, Entry, Inside, Operation, asked};
 use crate::{Ask, Call, Failure, JOURNAL_FILE, JournalLine, read_journal_end};
 
 pub(super) fn entries() -> Vec<Entry> {
     vec![Entry::of::<ListEvents>()]
 }
 
+/// Reads the log, oldest first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListEvents {
     /// Only those after this place; the newest unless given.
     #[serde(default)]
     pub since: Option<Seq>,
+    /// Only what is about this task.
     #[serde(default)]
     pub task: Option<TaskId>,
+    /// Only what is about this worktree.
     #[serde(default)]
     pub tree: Option<TreeName>,
     /// At most so many, and never more than [`ListEvents::MOST`].
@@ -30,8 +33,10 @@ pub struct ListEvents {
 }
 
 impl ListEvents {
+    /// How many are read unless a number is given.
     pub const MOST: u64 = 200;
 
+    /// As the store takes it.
     pub fn filter(&self) -> EventFilter {
         EventFilter {
             since: self.since,
@@ -50,6 +55,7 @@ impl ListEvents {
     }
 }
 
+/// Lines of the log.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Events {
     /// The newest is last.
@@ -60,7 +66,9 @@ pub struct Events {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Line {
+    /// As others read it from the journal, too.
     Event(Box<CloudEvent>),
+    /// Half of one, at the end of the journal.
     Torn(Torn),
 }
 
@@ -72,15 +80,18 @@ pub struct Torn {
     source: String,
     #[serde(rename = "type")]
     kind: String,
+    /// What is there instead of an event.
     pub data: TornData,
 }
 
+/// A line that is no event.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct TornData {
     schema_version: u32,
     parse_error: bool,
     /// Where the line begins.
     pub offset: u64,
+    /// The line itself.
     pub text: String,
 }
 
@@ -93,6 +104,7 @@ impl Line {
         }
     }
 
+    /// A line of the journal of the repository `source`.
     pub fn of(line: JournalLine, source: &str) -> Self {
         match line {
             JournalLine::Event(event) => Self::Event(event),

@@ -19,6 +19,7 @@ pub(super) fn entries() -> Vec<Entry> {
 /// A worktree as it is now.
 #[derive(Debug, Serialize)]
 pub struct OneTree {
+    /// As it is now.
     pub tree: TreeView,
 }
 
@@ -26,21 +27,28 @@ pub struct OneTree {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeepTree {
+    /// By its name or its task.
     pub tree: Option<String>,
     /// Allow clean-up again.
     pub undo: bool,
 }
 
+/// A worktree that clean-up leaves alone, or no longer does.
 #[derive(Debug, Serialize)]
 pub struct TreeKept {
+    /// As it is now.
     pub tree: TreeView,
+    /// Which of both.
     pub outcome: KeepOutcome,
 }
 
+/// Whether clean-up leaves it alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeepOutcome {
+    /// It does.
     Kept,
+    /// It may remove it.
     NotKept,
 }
 
@@ -65,7 +73,9 @@ impl Operation for KeepTree {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockTree {
+    /// The one that the caller stands in unless given.
     pub tree: Option<String>,
+    /// Shown to everybody who tries.
     pub reason: String,
     /// Replace the lock of another session.
     pub force: bool,
@@ -85,16 +95,20 @@ impl Operation for LockTree {
     }
 }
 
+/// Lets a worktree be removed again.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UnlockTree {
+    /// The one that the caller stands in unless given.
     pub tree: Option<String>,
     /// Remove the lock of another session.
     pub force: bool,
 }
 
+/// A worktree without a lock.
 #[derive(Debug, Serialize)]
 pub struct UnlockedTree {
+    /// As it is now.
     pub tree: TreeView,
     /// The lock that it had.
     pub was: Option<TreeLock>,
@@ -118,6 +132,7 @@ impl Operation for UnlockTree {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RemoveTree {
+    /// By its name or its task.
     pub tree: String,
     /// Even with uncommitted changes or unlanded commits.
     pub discard: bool,
@@ -125,14 +140,18 @@ pub struct RemoveTree {
     pub force: u8,
     /// Also complete its task, under the caller's token.
     pub complete_task: bool,
+    /// Part of the record.
     pub reason: Option<String>,
 }
 
+/// A worktree that is in the trash.
 #[derive(Debug, Serialize)]
 pub struct RemovedTree {
+    /// Its last record.
     pub tree: TreeView,
     /// `trashed`, or `already_gone`.
     pub outcome: String,
+    /// What became of main's branch.
     pub branch: BranchOutcome,
     /// Whether its directory was gone before.
     pub stale_path: bool,

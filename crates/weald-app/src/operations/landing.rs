@@ -29,7 +29,9 @@ pub(super) fn entries() -> Vec<Entry> {
 /// A landing as programs see it, and the conflict that it left in a checkout, if it left one.
 #[derive(Debug)]
 pub struct LandingView {
+    /// Its record.
     pub landing: Landing,
+    /// Waits in the checkout of the target for a person.
     pub left: Option<LeftConflict>,
 }
 
@@ -65,6 +67,7 @@ impl From<Landing> for LandingView {
 /// One landing.
 #[derive(Debug, Serialize)]
 pub struct OneLanding {
+    /// As it is now.
     pub landing: LandingView,
     /// The exit code, if a signal decides it.
     #[serde(skip)]
@@ -83,6 +86,7 @@ impl From<Landing> for OneLanding {
 /// What became of landings.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Landed {
+    /// Those that were asked for, or that were open.
     pub landings: Vec<LandingView>,
     /// Whether something landed that no test command was set up for: nobody should believe that it was tested.
     #[serde(skip)]
@@ -135,7 +139,9 @@ fn worked(
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LandTrees {
+    /// Worktrees, or their tasks.
     pub names: Vec<String>,
+    /// As configured unless given.
     pub strategy: Option<Strategy>,
     /// Queue it; the next process on the queue lands it.
     pub no_wait: bool,
@@ -145,8 +151,11 @@ pub struct LandTrees {
     pub keep: bool,
     /// Land even if its task, report or phase is not ready.
     pub force: bool,
+    /// A conflict takes those behind it out of the queue.
     pub stop_on_conflict: bool,
+    /// What becomes of one.
     pub at_conflict: OnConflict,
+    /// Commit these changes before.
     pub commit: Option<CommitScope>,
     /// The message of that commit.
     pub message: Option<String>,
@@ -260,6 +269,7 @@ impl LandTrees {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RevertLanding {
+    /// One that has landed.
     pub landing: LandingId,
 }
 
@@ -307,6 +317,7 @@ pub(super) fn reverted(
 pub struct VerifyTarget {
     /// Start after this commit, instead of before the first landing.
     pub since: Option<String>,
+    /// The branch; as configured unless given.
     pub target: Option<String>,
 }
 
@@ -338,8 +349,10 @@ pub struct PauseQueue {
     pub reason: String,
 }
 
+/// Whether the queue is paused now.
 #[derive(Debug, Serialize)]
 pub struct Paused {
+    /// Since when, and why.
     pub paused: Option<QueuePause>,
 }
 
@@ -389,6 +402,7 @@ impl Operation for ResumeQueue {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DropLanding {
+    /// One that has not begun to move the target.
     pub landing: LandingId,
 }
 
@@ -408,6 +422,7 @@ impl Operation for DropLanding {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RetryLanding {
+    /// One that ended without landing.
     pub landing: LandingId,
 }
 
@@ -433,6 +448,7 @@ impl Operation for RetryLanding {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecoverLanding {
+    /// One that a killed process left in the middle of a move.
     pub landing: LandingId,
 }
 

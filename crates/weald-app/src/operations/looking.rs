@@ -24,6 +24,7 @@ pub(super) fn entries() -> Vec<Entry> {
     ]
 }
 
+/// Lists worktrees.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListTrees {
@@ -33,8 +34,10 @@ pub struct ListTrees {
     pub all: bool,
 }
 
+/// Worktrees, and those that weald did not make.
 #[derive(Debug, Serialize)]
 pub struct ListedTrees {
+    /// Those that weald made or adopted.
     pub trees: Vec<TreeView>,
     /// Those of others, if they were asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,13 +75,17 @@ impl Operation for ListTrees {
 pub struct CheckTrees {
     /// Which one; without a name the one that the caller stands in, and all if it stands in none.
     pub tree: Option<String>,
+    /// Every worktree, with agents, tasks and what needs attention.
     pub all: bool,
 }
 
+/// One worktree, or all.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum CheckedTrees {
+    /// Looked into.
     One(Box<ShownTree>),
+    /// Side by side.
     All(Box<Overview>),
 }
 
@@ -113,12 +120,15 @@ impl Operation for CheckTrees {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShowTree {
+    /// By its name or its task; the caller's own unless given.
     #[serde(default)]
     pub tree: Option<String>,
 }
 
+/// What a look into a worktree found.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ShownTree {
+    /// Its record with what is in it now.
     pub tree: TreeView,
     /// The phases that its task went through; none inside a sandbox.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -161,14 +171,18 @@ fn look(
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FindPath {
+    /// By its name or its task; the caller's own unless given.
     pub tree: Option<String>,
+    /// Where the caller's session works, instead.
     pub of_session: bool,
     /// Map this path into the worktree, or refuse it.
     pub check: Option<PathBuf>,
 }
 
+/// A path on this machine.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct FoundPath {
+    /// Absolute, without a slash at its end.
     pub path: String,
 }
 
@@ -209,21 +223,27 @@ impl Operation for FindPath {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShowPorts {
+    /// All of them unless given.
     pub tree: Option<String>,
 }
 
+/// Ports that worktrees have for themselves.
 #[derive(Debug, Serialize)]
 pub struct ShownPorts {
+    /// All of them, as one object.
     pub ports: PortsInUse,
 }
 
+/// The range, and who has what of it.
 #[derive(Debug, Serialize)]
 pub struct PortsInUse {
     /// The first and the last port that a block may have.
     pub first: u16,
+    /// The last port of the range.
     pub last: u16,
     /// How many ports a block has.
     pub count: u16,
+    /// One for each worktree.
     pub blocks: Vec<TreePorts>,
 }
 
@@ -258,10 +278,12 @@ pub struct DiffTree {
     /// Since it left the target, instead of since its base.
     #[serde(default)]
     pub against_target: bool,
+    /// As files, a patch, or numbers.
     pub style: DiffStyle,
 }
 
 impl DiffTree {
+    /// What it is compared with.
     pub fn against(&self) -> Against {
         match self.against_target {
             true => Against::Target,
@@ -273,9 +295,11 @@ impl DiffTree {
 /// A list of files, or text that no terminal obeys.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ShownDiff {
+    /// Each with how it changed.
     pub files: Vec<ChangedFile>,
     /// Whether something was left out.
     pub truncated: bool,
+    /// The patch or the numbers, if those were asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }

@@ -36,7 +36,9 @@ pub struct TreeWishes {
     pub base: Option<String>,
     /// The branch that it lands on.
     pub target: Option<String>,
+    /// Sealed from main, or linked to it.
     pub kind: TreeKind,
+    /// What becomes of a branch of its name that is there already.
     pub branch_exists: BranchExists,
     /// Check out all files, whatever the pool has.
     pub no_pool: bool,
@@ -58,24 +60,30 @@ impl TreeWishes {
     }
 }
 
+/// Creates a worktree; one of that name must not be there.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CreateTree {
     /// Without one it is called after its task, or after the worktree that it is a scratch worktree of.
     pub name: Option<String>,
+    /// What it is made of.
     pub wishes: TreeWishes,
     /// The worktree or task on whose branch a short-lived one lands.
     pub scratch_for: Option<String>,
 }
 
+/// A worktree that is ready.
 #[derive(Debug, Serialize)]
 pub struct CreatedTree {
+    /// As it is now.
     pub tree: TreeView,
+    /// Whether it was created, made again or there already.
     pub outcome: Outcome,
     /// Whether a new one starts from a branch that was there.
     pub branch_reused: bool,
     /// Where the files of a new one come from.
     pub population: Option<Population>,
+    /// What was copied and run in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub setup: Option<SetupReport>,
     /// What asked for an end while it was made: that is part of the answer.
@@ -141,22 +149,30 @@ fn made(call: &Call<'_>, ground: &Ground, trees: &Trees<'_>, created: Created) -
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EnsureTree {
+    /// Without one it is called after its task.
     pub name: Option<String>,
+    /// For one that has to be created.
     pub wishes: TreeWishes,
 }
 
+/// Where the caller works.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum EnsuredTree {
+    /// In a worktree of weald's.
     Tree(Box<CreatedTree>),
+    /// Where it is.
     Elsewhere(Elsewhere),
 }
 
 /// The caller is in a worktree that another system made: nothing was created.
 #[derive(Debug, Serialize)]
 pub struct Elsewhere {
+    /// None of weald's.
     pub tree: (),
+    /// That nothing was created.
     pub outcome: Outcome,
+    /// Where the caller is.
     pub path: PathBuf,
 }
 
@@ -236,9 +252,13 @@ fn refuse_contest(call: &Call<'_>, ground: &Ground, task: &TaskId) -> Result<(),
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AdoptTree {
+    /// Its directory.
     pub path: PathBuf,
+    /// That of its directory unless given.
     pub name: Option<String>,
+    /// The task that it is for.
     pub task: Option<TaskId>,
+    /// The branch that it lands on.
     pub target: Option<String>,
 }
 
@@ -265,20 +285,29 @@ impl Operation for AdoptTree {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AdoptTrees {
+    /// The branch that all of them land on.
     pub target: Option<String>,
 }
 
+/// Those that have records now, and those that could not get one.
 #[derive(Debug, Serialize)]
 pub struct AdoptedTrees {
+    /// Each as it is now.
     pub trees: Vec<TreeView>,
+    /// Left as they are.
     pub skipped: Vec<NotAdopted>,
 }
 
+/// Why a worktree got no record: the error of adopting it alone.
 #[derive(Debug, Serialize)]
 pub struct NotAdopted {
+    /// Its directory.
     pub path: PathBuf,
+    /// For programs.
     pub code: String,
+    /// In one sentence.
     pub message: String,
+    /// What to do.
     pub hint: Option<String>,
 }
 
@@ -321,12 +350,16 @@ impl Operation for AdoptTrees {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SetUpTree {
+    /// By its name or its task; the caller's own unless given.
     pub tree: Option<String>,
 }
 
+/// A worktree that was set up again.
 #[derive(Debug, Serialize)]
 pub struct PreparedTree {
+    /// As it is now.
     pub tree: TreeView,
+    /// What was added, and what ran.
     pub setup: Option<SetupReport>,
 }
 
@@ -356,13 +389,18 @@ impl Operation for SetUpTree {
 pub struct SyncTree {
     /// The worktree or its task.
     pub tree: Option<String>,
+    /// Put its commits on top of the target's, instead of merging those.
     pub rebase: bool,
 }
 
+/// A worktree that has the target's commits, or a conflict with them.
 #[derive(Debug, Serialize)]
 pub struct SyncedTree {
+    /// As it is now.
     pub tree: TreeView,
+    /// What had to be done.
     pub outcome: SyncOutcome,
+    /// Paths to resolve in the worktree.
     pub conflicts: Vec<String>,
     /// What is in progress in the worktree because of a conflict: `merge` or `rebase`.
     pub operation: Option<String>,

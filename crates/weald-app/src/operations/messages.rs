@@ -29,6 +29,7 @@ const AGAIN: Duration = Duration::from_millis(500);
 /// Messages in order; of a question, itself and its answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Messages {
+    /// What was sent, or what is in the inbox.
     pub messages: Vec<Message>,
     /// Why nobody may read what was sent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -39,8 +40,11 @@ pub struct Messages {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SendMessage {
+    /// Whose inbox it goes to.
     pub to: SessionName,
+    /// What it says.
     pub text: String,
+    /// Whether it wants a reply, and which.
     pub kind: MessageType,
     /// How soon it should be read.
     #[serde(default)]
@@ -51,6 +55,7 @@ pub struct SendMessage {
 }
 
 impl SendMessage {
+    /// Puts it into the inbox, in the name of `from`.
     pub fn send(self, engine: &Engine, from: SessionName) -> Result<Messages, Failure> {
         let message = engine.send(Draft {
             from,
@@ -95,12 +100,17 @@ impl Operation for SendMessage {
     }
 }
 
+/// Asks another session, and may wait for what it says.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AskQuestion {
+    /// Who is asked.
     pub to: SessionName,
+    /// The question.
     pub text: String,
+    /// How soon it should be read.
     pub priority: Urgency,
+    /// What it is about.
     pub task: Option<TaskId>,
     /// How long to wait for the answer, if at all.
     pub wait: Option<SignedDuration>,
@@ -193,6 +203,7 @@ impl AskQuestion {
     }
 }
 
+/// Shows what others wrote to the caller.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReadInbox {
@@ -200,6 +211,7 @@ pub struct ReadInbox {
     pub consume: bool,
     /// Those that were taken out before, too.
     pub all: bool,
+    /// At most so many.
     pub limit: Option<u64>,
     /// How long to wait for the first one, if at all.
     pub wait: Option<SignedDuration>,
@@ -281,30 +293,39 @@ fn patiently<T>(
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplyToMessage {
+    /// The request.
     pub id: MessageId,
+    /// What the asker gets.
     pub text: String,
     /// Which type of reply is meant; refused if the request expects another one.
     #[serde(default)]
     pub kind: Option<MessageType>,
+    /// For plans and shutdown requests: approved or rejected.
     #[serde(default)]
     pub verdict: Option<RequestState>,
 }
 
+/// What became of a reply.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Replied {
     /// The reply; none if there was one before.
     pub messages: Vec<Message>,
+    /// Whether it was sent.
     pub outcome: Reply,
 }
 
+/// Whether a reply was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
+    /// It is in the asker's inbox.
     Sent,
+    /// There was one before; nothing was sent.
     Duplicate,
 }
 
 impl ReplyToMessage {
+    /// Sends it, in the name of `from`.
     pub fn reply(self, engine: &Engine, from: SessionName) -> Result<Replied, Failure> {
         let draft = ReplyDraft {
             from,
@@ -345,8 +366,11 @@ impl Operation for ReplyToMessage {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Broadcast {
+    /// The same for everybody.
     pub text: String,
+    /// How soon it should be read.
     pub priority: Urgency,
+    /// What it is about.
     pub task: Option<TaskId>,
 }
 

@@ -47,7 +47,9 @@ const END: Duration = Duration::from_secs(120);
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DiffAgent {
+    /// Its id, its task, its name or its worktree.
     pub agent: String,
+    /// As files, a patch, or numbers.
     pub style: DiffStyle,
 }
 
@@ -90,6 +92,7 @@ impl Operation for DiffAgent {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReadLog {
+    /// Its id, its task, its name or its worktree.
     pub agent: String,
     /// Only so many lines from its end.
     pub tail: Option<usize>,
@@ -97,9 +100,12 @@ pub struct ReadLog {
     pub raw: bool,
 }
 
+/// Output of an agent.
 #[derive(Debug, Serialize)]
 pub struct AgentLog {
+    /// Whose it is.
     pub agent: AgentId,
+    /// All of it, or its end.
     pub text: String,
 }
 
@@ -123,7 +129,9 @@ impl Operation for ReadLog {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SteerAgent {
+    /// Its id, its task, its name or its worktree.
     pub agent: String,
+    /// What it is to know.
     pub text: String,
     /// Before all other messages.
     pub urgent: bool,
@@ -195,6 +203,7 @@ pub fn send(
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PauseAgent {
+    /// Its id, its task, its name or its worktree.
     pub agent: String,
 }
 
@@ -211,6 +220,7 @@ impl Operation for PauseAgent {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ResumeAgent {
+    /// Its id, its task, its name or its worktree.
     pub agent: String,
 }
 
@@ -260,9 +270,11 @@ fn obeyed(
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StopAgent {
+    /// Its id, its task, its name or its worktree.
     pub agent: String,
     /// Release its task instead of marking it as failed.
     pub release: bool,
+    /// Part of the record; who stopped it unless given.
     pub reason: Option<String>,
     /// Answer when it has ended.
     pub wait: bool,
@@ -348,12 +360,16 @@ pub struct WaitForAgents {
     pub agents: Vec<String>,
     /// Answer when the first one has ended.
     pub any: bool,
+    /// After this it answers as they are, and they keep running.
     pub timeout: SignedDuration,
 }
 
+/// Agents after a wait.
 #[derive(Debug, Serialize)]
 pub struct WaitedAgents {
+    /// As they are now.
     pub agents: Vec<AgentView>,
+    /// Whether the wait ended before they did.
     pub timed_out: bool,
 }
 

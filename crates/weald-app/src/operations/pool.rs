@@ -16,9 +16,11 @@ pub(super) fn entries() -> Vec<Entry> {
 /// The pool as it is now.
 #[derive(Debug, Serialize)]
 pub struct ShownPool {
+    /// How many are ready.
     pub pool: PoolStatus,
 }
 
+/// Shows which worktrees are ready to be taken.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShowPool {}

@@ -66,6 +66,7 @@ impl Operation for QueueStatus {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueueLog {
+    /// One that was tested.
     pub landing: LandingId,
 }
 

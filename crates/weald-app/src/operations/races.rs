@@ -25,16 +25,21 @@ pub(super) fn entries() -> Vec<Entry> {
 /// A race with its entries, side by side.
 #[derive(Debug, Serialize)]
 pub struct RaceView {
+    /// Its entries.
     pub race: RaceEntries,
+    /// What they all work on.
     pub task: Task,
     /// What asked it to end early, if anything did.
     #[serde(skip)]
     signal: Option<u8>,
 }
 
+/// The entries of a race.
 #[derive(Debug, Serialize)]
 pub struct RaceEntries {
+    /// What they all work on.
     pub task: TaskId,
+    /// One for each agent that was started.
     pub entries: Vec<EntryView>,
 }
 
@@ -57,11 +62,13 @@ impl RaceView {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StartRace {
+    /// Its id, or that of an issue of the tracker.
     pub task: String,
     /// How many; as many as there are drivers, and two at least, unless given.
     pub count: Option<u8>,
     /// One an entry, from the first again if there are fewer.
     pub drivers: Vec<String>,
+    /// For all of them; as their drivers choose unless given.
     pub model: Option<String>,
     /// What every entry runs instead of an agent.
     pub command: Vec<String>,
@@ -137,6 +144,7 @@ impl StartRace {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShowRace {
+    /// What the race is about.
     pub task: TaskId,
 }
 
@@ -154,6 +162,7 @@ impl Operation for ShowRace {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PickEntry {
+    /// What the race is about.
     pub task: TaskId,
     /// Its letter, its worktree or its agent.
     pub entry: String,
@@ -186,20 +195,26 @@ impl Operation for PickEntry {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DropRace {
+    /// What the race is about.
     pub task: TaskId,
 }
 
+/// A race that ended without a winner.
 #[derive(Debug, Serialize)]
 pub struct DroppedRace {
+    /// What became of its entries.
     pub race: DroppedEntries,
     /// The entry that was picked before, and stays.
     #[serde(skip)]
     pub picked: Option<TreeName>,
 }
 
+/// The entries that are gone.
 #[derive(Debug, Serialize)]
 pub struct DroppedEntries {
+    /// What they worked on; it is free again.
     pub task: TaskId,
+    /// Their worktrees, in the trash.
     pub dropped: Vec<Removed>,
 }
 

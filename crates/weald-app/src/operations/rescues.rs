@@ -20,12 +20,15 @@ pub(super) fn entries() -> Vec<Entry> {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RescueTask {
+    /// Its id, or that of an issue of the tracker.
     pub task: TaskId,
     /// Also commit uncommitted changes.
     pub commit: bool,
+    /// What to do; nothing is done without one.
     pub choice: Option<Rescue>,
     /// Answer when the new agent has begun.
     pub detach: bool,
+    /// For an agent that goes on.
     pub how: AgentWish,
 }
 
@@ -47,13 +50,18 @@ pub enum Rescue {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Rescued {
+    /// Nothing was asked for, or it is done already.
     Found(Box<Found>),
+    /// An agent went on, and this came of it.
     Ended(Ended),
 }
 
+/// What is left of an attempt.
 #[derive(Debug, Serialize)]
 pub struct Found {
+    /// What is known of it.
     pub rescue: Evidence,
+    /// What was done about it, in sentences.
     pub done: Vec<String>,
     /// Whether somebody has to choose how to continue.
     #[serde(skip)]

@@ -7,7 +7,7 @@ use weald_core::id::TaskId;
 use weald_core::name::{SessionName, TreeName};
 use weald_core::session::{Liveness, Note};
 
-use super::{Entry, Operation};
+use super::{Broker, Entry, Inside, Operation, asked};
 use crate::{
     Ask, Call, Contest, Engine, Failure, IdentitySource, LockAtEnd, SessionView, TreeError, Upkeep,
     exit,
@@ -28,12 +28,15 @@ pub(super) fn entries() -> Vec<Entry> {
 /// One session as it is now.
 #[derive(Debug, Serialize)]
 pub struct OneSession {
+    /// With whether it is alive.
     pub session: SessionView,
 }
 
+/// Makes a session known, and says which process it lives with.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RegisterSession {
+    /// The caller's own unless given.
     pub name: Option<SessionName>,
     /// The process whose life is that of the session.
     pub pid: Option<u32>,
@@ -41,8 +44,10 @@ pub struct RegisterSession {
     pub unless_alive: bool,
 }
 
+/// A session that others can see.
 #[derive(Debug, Serialize)]
 pub struct RegisteredSession {
+    /// With whether it is alive.
     pub session: SessionView,
     /// How the caller was recognised.
     pub known_by: IdentitySource,
@@ -77,9 +82,11 @@ impl Operation for RegisterSession {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Heartbeat {
+    /// The caller's own unless given.
     pub name: Option<SessionName>,
     /// What it works on.
     pub task: Option<TaskId>,
+    /// Where it works.
     pub tree: Option<TreeName>,
     /// Also renew its claims.
     pub renew: bool,
@@ -109,16 +116,26 @@ impl Operation for Heartbeat {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CheckSession {
+    /// The caller's own unless given.
     pub name: Option<SessionName>,
     /// The task to check instead.
     pub task: Option<TaskId>,
 }
 
+/// What was checked.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Checked {
-    Session { session: Box<SessionView> },
-    Task { contest: Contest },
+    /// A session, with whether it is alive.
+    Session {
+        /// As it is now.
+        session: Box<SessionView>,
+    },
+    /// A task, with who else works on it.
+    Task {
+        /// Who has it.
+        contest: Contest,
+    },
 }
 
 impl Operation for CheckSession {
@@ -151,6 +168,7 @@ impl Operation for CheckSession {
     }
 }
 
+/// Lists who is here.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListSessions {
@@ -159,12 +177,15 @@ pub struct ListSessions {
     pub all: bool,
 }
 
+/// Everybody who is here.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Sessions {
+    /// Each with whether it is alive.
     pub sessions: Vec<SessionView>,
 }
 
 impl ListSessions {
+    /// From the records.
     pub fn list(&self, engine: &Engine) -> Result<Sessions, Failure> {
         let mut sessions = engine.sessions()?;
         sessions.retain(|view| self.all || view.session.ended_at.is_none());
@@ -190,17 +211,22 @@ impl Operation for ListSessions {
     }
 }
 
+/// Shows who the caller is to others.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShowSession {
+    /// Another one, instead.
     pub name: Option<SessionName>,
 }
 
+/// A session, and what is wrong with it.
 #[derive(Debug, Serialize)]
 pub struct ShownSession {
+    /// With whether it is alive.
     pub session: SessionView,
     /// Where it works; nothing if that is gone.
     pub directory: Option<PathBuf>,
+    /// Why it has no place to work in, if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<Problem>,
 }
@@ -208,8 +234,11 @@ pub struct ShownSession {
 /// Why a session has no place to work in.
 #[derive(Debug, Serialize)]
 pub struct Problem {
+    /// For programs.
     pub code: String,
+    /// In one sentence.
     pub message: String,
+    /// What to do.
     pub hint: Option<String>,
 }
 
@@ -255,13 +284,17 @@ impl Operation for ShowSession {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NoteSession {
+    /// What to leave; without it the note is read.
     #[serde(default)]
     pub text: Option<String>,
 }
 
+/// A session with its note.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct NotedSession {
+    /// Whose it is.
     pub session: SessionView,
+    /// What it left, and when.
     pub note: Note,
 }
 
@@ -295,14 +328,18 @@ impl Operation for NoteSession {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EndSession {
+    /// The caller's own unless given.
     pub name: Option<SessionName>,
 }
 
+/// A session that holds nothing any more.
 #[derive(Debug, Serialize)]
 pub struct EndedSession {
+    /// Its last record.
     pub session: SessionView,
     /// Tasks that it held.
     pub released: Vec<TaskId>,
+    /// What became of its locks on worktrees.
     pub locks: Vec<LockAtEnd>,
 }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::looking::ShownDiff;
-use super::{Entry, Operation};
+use super::{Broker, Entry, Inside, Operation, asked};
 use crate::screen::clean_line;
 use crate::{Ask, Call, DiffStyle, Failure, SnapshotView, TreeView};
 
@@ -16,9 +16,11 @@ pub(super) fn entries() -> Vec<Entry> {
     ]
 }
 
+/// Saves a worktree as it is, uncommitted changes included.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TakeSnapshot {
+    /// The caller's own unless given.
     #[serde(default)]
     pub tree: Option<String>,
     /// Only if something changed since the last one.
@@ -26,6 +28,7 @@ pub struct TakeSnapshot {
     pub if_changed: bool,
 }
 
+/// A state of a worktree that can be restored.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct TakenSnapshot {
     /// Nothing if nothing had changed.
@@ -56,13 +59,16 @@ impl Operation for TakeSnapshot {
     }
 }
 
+/// Lists the states that a worktree can go back to.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListSnapshots {
+    /// The caller's own unless given.
     #[serde(default)]
     pub tree: Option<String>,
 }
 
+/// The states that a worktree can go back to.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ListedSnapshots {
     /// Oldest first.
@@ -85,17 +91,22 @@ impl Operation for ListSnapshots {
     }
 }
 
+/// Puts a worktree back into a saved state; how it was is saved before.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RestoreSnapshot {
+    /// By its name.
     pub tree: String,
     /// The newest unless given.
     pub id: Option<u64>,
 }
 
+/// A worktree that is in a saved state again.
 #[derive(Debug, Serialize)]
 pub struct RestoredSnapshot {
+    /// As it is now.
     pub tree: TreeView,
+    /// The state that it is in.
     pub snapshot: SnapshotView,
     /// What was there before.
     pub before: SnapshotView,
@@ -131,11 +142,13 @@ impl Operation for RestoreSnapshot {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DiffSnapshots {
+    /// By its name.
     pub tree: String,
     /// The newest unless given.
     pub from: Option<u64>,
     /// The worktree as it is now unless given.
     pub to: Option<u64>,
+    /// As files, a patch, or numbers.
     pub style: DiffStyle,
 }
 

@@ -37,6 +37,7 @@ const BEGINNING: Duration = Duration::from_secs(60);
 pub struct SpawnAgent {
     /// The id of a task, or the subject of a new one.
     pub task: String,
+    /// Which agent, and what it is given.
     pub how: AgentWish,
     /// Also while finished tasks have worktrees that nobody decided on.
     pub force: bool,
@@ -121,7 +122,9 @@ fn refuse_abandoned(ground: &Ground) -> Result<(), Failure> {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RestartAgent {
+    /// Its id, its task, its name or its worktree.
     pub agent: String,
+    /// Whether it remembers what was said.
     pub conversation: Conversation,
     /// Stop it first if it runs; open its task again if that is finished.
     pub force: bool,
@@ -135,6 +138,7 @@ pub enum Conversation {
     Any,
     /// It is continued; without one nothing is started.
     Continued,
+    /// It begins with the task alone.
     New,
 }
 
@@ -266,22 +270,30 @@ pub struct StartWorker {
     pub max: Option<u64>,
     /// After how long without work.
     pub idle_timeout: Option<SignedDuration>,
+    /// Which agents it starts, and what they are given.
     pub how: AgentWish,
 }
 
+/// A worker in the background.
 #[derive(Debug, Serialize)]
 pub struct StartedWorker {
+    /// Where to find it.
     pub worker: WorkerView,
     /// Its agent, if a task was ready.
     pub agents: Vec<AgentView>,
+    /// What the caller may not expect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notices: Option<Vec<String>>,
 }
 
+/// Where to find a worker.
 #[derive(Debug, Serialize)]
 pub struct WorkerView {
+    /// Its session: messages and shutdown requests go there.
     pub name: SessionName,
+    /// Its process.
     pub pid: u32,
+    /// The file that has its output.
     pub log: PathBuf,
 }
 

@@ -7,7 +7,7 @@ use weald_core::store::{TaskClass, TaskFilter, TaskOrder};
 use weald_core::task::{Priority, Task};
 use weald_core::task_rules::TaskEdit;
 
-use super::{Entry, Operation};
+use super::{Broker, Entry, Inside, Operation, asked};
 use crate::{Ask, Call, Engine, Failure, NewTask, StageView, TaskDetail};
 
 pub(super) fn entries() -> Vec<Entry> {
@@ -24,29 +24,42 @@ pub(super) fn entries() -> Vec<Entry> {
 /// A task as it is now.
 #[derive(Debug, Serialize)]
 pub struct OneTask {
+    /// As it is now.
     pub task: Task,
 }
 
 /// Several tasks, and how many there are without the limit.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Tasks {
+    /// No more than were asked for.
     pub tasks: Vec<Task>,
+    /// How many there are, also those over the limit.
     pub total: u64,
 }
 
+/// Puts a task on the board.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AddTask {
+    /// One line.
     pub subject: String,
+    /// All that an agent has to know.
     pub description: String,
+    /// How to see that it is done.
     pub acceptance: String,
+    /// What has to be completed before.
     pub blocked_by: Vec<TaskId>,
+    /// What is claimed first.
     pub priority: Priority,
     /// Its own id; without one it gets a number.
     pub id: Option<TaskId>,
+    /// Words to find it by.
     pub labels: Vec<String>,
+    /// The board or epic that it belongs to.
     pub plan: Option<String>,
+    /// Where its worktree starts, and lands.
     pub base_branch: Option<String>,
+    /// Whether a plan has to be approved before it is completed.
     pub needs_plan: bool,
 }
 
@@ -87,10 +100,13 @@ pub struct ListTasks {
     /// In any of these; see `TaskClass::named`.
     #[serde(default)]
     pub status: Vec<String>,
+    /// Only those that this session has.
     #[serde(default)]
     pub owner: Option<SessionName>,
+    /// Only those with this one.
     #[serde(default)]
     pub label: Option<String>,
+    /// At most so many.
     #[serde(default)]
     pub limit: Option<u64>,
 }
@@ -110,6 +126,7 @@ impl ListTasks {
         "done",
     ];
 
+    /// As the store takes it.
     pub fn filter(&self) -> TaskFilter {
         let status = self.status.iter();
         TaskFilter {
@@ -153,11 +170,13 @@ impl Operation for ListTasks {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReadyTasks {
+    /// At most so many.
     #[serde(default)]
     pub limit: Option<u64>,
 }
 
 impl ReadyTasks {
+    /// As the store takes it.
     pub fn filter(&self) -> TaskFilter {
         TaskFilter {
             classes: vec![TaskClass::Ready],
@@ -194,12 +213,15 @@ impl Operation for ReadyTasks {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShowTask {
+    /// The caller's own unless given.
     #[serde(default)]
     pub id: Option<TaskId>,
 }
 
+/// One task in full.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ShownTask {
+    /// With what it waits for, and what waits for it.
     pub task: TaskDetail,
     /// The phases that it went through; none inside a sandbox.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -229,19 +251,29 @@ impl Operation for ShowTask {
     }
 }
 
+/// Changes what a task says; what is not given stays.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EditTask {
+    /// The caller's own unless given.
     pub id: Option<TaskId>,
+    /// One line.
     pub subject: Option<String>,
+    /// All that an agent has to know.
     pub description: Option<String>,
+    /// How to see that it is done.
     pub acceptance: Option<String>,
+    /// What is claimed first.
     pub priority: Option<Priority>,
     /// Empty text removes it, as with the next.
     pub plan: Option<String>,
+    /// Where its worktree starts, and lands.
     pub base_branch: Option<String>,
+    /// In addition to those that it has.
     pub add_labels: Vec<String>,
+    /// Labels to take off.
     pub remove_labels: Vec<String>,
+    /// Whether a plan has to be approved before it is completed.
     pub needs_plan: Option<bool>,
 }
 
@@ -275,11 +307,15 @@ impl Operation for EditTask {
     }
 }
 
+/// Changes what a task waits for; a circle is refused.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeDependencies {
+    /// The caller's own unless given.
     pub id: Option<TaskId>,
+    /// It waits for these, too.
     pub add: Vec<TaskId>,
+    /// It no longer waits for these.
     pub remove: Vec<TaskId>,
 }
 

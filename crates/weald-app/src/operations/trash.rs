@@ -17,6 +17,7 @@ pub(super) fn entries() -> Vec<Entry> {
     ]
 }
 
+/// Lists what can be restored.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListTrash {}
@@ -24,6 +25,7 @@ pub struct ListTrash {}
 /// What is in the trash, oldest first.
 #[derive(Debug, Serialize)]
 pub struct Trash {
+    /// Each with what it takes on the disk.
     pub trash: Vec<TrashEntry>,
 }
 
@@ -98,10 +100,14 @@ pub struct PurgeTrash {
     pub discard: bool,
 }
 
+/// What was deleted for good, or would be.
 #[derive(Debug, Serialize)]
 pub struct PurgedTrash {
+    /// Each with its size.
     pub trash: Vec<TrashEntry>,
+    /// Whether it is gone.
     pub applied: bool,
+    /// What is still there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<NotPurged>,
 }
@@ -109,10 +115,15 @@ pub struct PurgedTrash {
 /// A worktree that could not be deleted.
 #[derive(Debug, Serialize)]
 pub struct NotPurged {
+    /// Which of that name.
     pub id: TreeId,
+    /// What it was called.
     pub name: String,
+    /// For programs.
     pub code: ErrorCode,
+    /// In one sentence.
     pub message: String,
+    /// What to do.
     pub hint: Option<String>,
 }
 

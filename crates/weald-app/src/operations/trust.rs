@@ -13,11 +13,14 @@ pub(super) fn entries() -> Vec<Entry> {
     ]
 }
 
+/// Which commands of the repository may run.
 #[derive(Debug, Serialize)]
 pub struct ShownTrust {
+    /// What it proposes, and what was approved.
     pub trust: Trust,
 }
 
+/// Shows which commands of the repository may run.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListTrust {}

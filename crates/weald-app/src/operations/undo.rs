@@ -21,8 +21,10 @@ const LISTED: usize = 20;
 #[serde(deny_unknown_fields)]
 pub struct ListUndoable {}
 
+/// What can be undone.
 #[derive(Debug, Serialize)]
 pub struct AllUndoable {
+    /// Each with what it was.
     pub operations: Vec<Undoable>,
 }
 
@@ -51,23 +53,31 @@ pub struct Undo {
     pub dry_run: bool,
 }
 
+/// What was undone, or would be.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Undid {
+    /// Nothing was done yet.
     Would(Box<WouldUndo>),
+    /// It is undone.
     Done(Box<UndoneOne>),
     /// A landing is undone by another one, which did not land.
     NotLanded(Box<OneLanding>),
 }
 
+/// What an undo would do.
 #[derive(Debug, Serialize)]
 pub struct WouldUndo {
+    /// The operation.
     pub would_undo: Undoable,
+    /// What is said in addition.
     pub notes: Vec<String>,
 }
 
+/// An operation that was undone.
 #[derive(Debug, Serialize)]
 pub struct UndoneOne {
+    /// What came back.
     #[serde(flatten)]
     pub undone: Undone,
     /// What it was, in words.

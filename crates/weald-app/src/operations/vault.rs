@@ -18,21 +18,28 @@ pub(super) fn entries() -> Vec<Entry> {
     ]
 }
 
+/// Shows where the objects of all worktrees are.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShowVault {}
 
+/// The store of all worktrees' objects.
 #[derive(Debug, Serialize)]
 pub struct ShownVault {
+    /// All of it, as one object.
     pub vault: VaultView,
 }
 
+/// The store of all worktrees' objects.
 #[derive(Debug, Serialize)]
 pub struct VaultView {
+    /// Where it is.
     pub path: PathBuf,
     /// Whether there is one yet.
     pub exists: bool,
+    /// How many packs it has.
     pub packs: usize,
+    /// What they take.
     pub bytes: u64,
     /// Bytes that main shares with it.
     pub shared_bytes: u64,
@@ -75,16 +82,19 @@ pub struct MaintainVault {
     pub if_due: bool,
 }
 
+/// What the upkeep of the vault did.
 #[derive(Debug, Serialize)]
 pub struct MaintainedVault {
     /// Nothing is told of what was done because it was due.
     pub vault: Option<VaultMaintenance>,
 }
 
+/// What the upkeep of the vault did.
 #[derive(Debug, Serialize)]
 pub struct VaultMaintenance {
     /// Packs of main that are now shared.
     pub linked: usize,
+    /// Packs whose grace was over.
     pub dropped: usize,
     /// Packs that wait for the end of the grace.
     pub waiting: usize,
@@ -117,6 +127,7 @@ impl Operation for MaintainVault {
     }
 }
 
+/// Lists work whose worktree or branch is gone.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListKeptWork {}
@@ -124,6 +135,7 @@ pub struct ListKeptWork {}
 /// What the vault holds of worktrees that were deleted for good, the newest first.
 #[derive(Debug, Serialize)]
 pub struct AllKeptWork {
+    /// Each with its commits.
     pub kept: Vec<KeptWork>,
 }
 
@@ -148,11 +160,14 @@ impl Operation for ListKeptWork {
 pub struct BringBack {
     /// Its number or its name.
     pub tree: String,
+    /// Which of its commits.
     pub wanted: Wanted,
 }
 
+/// Work that has a branch again.
 #[derive(Debug, Serialize)]
 pub struct Restored {
+    /// Where it is.
     pub restored: BroughtBack,
 }
 

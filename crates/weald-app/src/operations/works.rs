@@ -30,11 +30,15 @@ pub(super) fn entries() -> Vec<Entry> {
 /// What came of an agent's work.
 #[derive(Debug, Serialize)]
 pub struct Worked {
+    /// As it is after that.
     pub task: Task,
+    /// Where it worked, if that is still there.
     pub tree: Option<TreeView>,
+    /// With how it ended.
     pub agent: Agent,
     /// Of the agent's command.
     pub exit: Option<i32>,
+    /// What became of its work.
     #[serde(serialize_with = "crate::landing::serialize")]
     pub landing: Option<Landing>,
     /// What asked it to end early, if anything did.
@@ -43,6 +47,7 @@ pub struct Worked {
 }
 
 impl Worked {
+    /// From the records, after an agent has ended or was left alone.
     pub fn of(call: &Call<'_>, ground: &Ground, agent: Agent) -> Result<Self, Failure> {
         let task = ground.engine.task(&agent.task)?.task;
         let trees = ground.trees(call)?;
@@ -64,6 +69,7 @@ impl Worked {
         })
     }
 
+    /// How the command ends: with the agent's outcome.
     pub fn exit_code(&self) -> u8 {
         match self.agent.end.as_ref().map(|end| end.outcome) {
             None | Some(Outcome::Done) => exit::DONE,
@@ -81,21 +87,29 @@ fn is_conflict(landing: Option<&Landing>) -> bool {
 /// What came of a task's phases.
 #[derive(Debug, Serialize)]
 pub struct Phased {
+    /// How far they came.
     pub phase: PhaseView,
+    /// As it is after that.
     pub task: Task,
+    /// Where they worked, if that is still there.
     pub tree: Option<TreeView>,
     /// The last one.
     pub agent: Agent,
+    /// What became of the work.
     #[serde(serialize_with = "crate::landing::serialize")]
     pub landing: Option<Landing>,
     #[serde(skip)]
     signal: Option<u8>,
 }
 
+/// How far the phases of a task came.
 #[derive(Debug, Serialize)]
 pub struct PhaseView {
+    /// Why they ended.
     pub outcome: PhasesEnd,
+    /// Each with its agents.
     pub stages: Vec<StageView>,
+    /// What the last verdict wants changed.
     pub must_fix: Option<Vec<String>>,
 }
 
@@ -146,7 +160,9 @@ impl Phased {
 /// A task that was completed before, so that nothing was started.
 #[derive(Debug, Serialize)]
 pub struct CompletedBefore {
+    /// As it is on the board.
     pub task: Task,
+    /// Why nothing had to be started.
     pub diagnosis: Diagnosis,
     /// Its worktree, if that holds commits that did not land.
     pub unlanded: Option<TreeView>,
@@ -156,12 +172,16 @@ pub struct CompletedBefore {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Ended {
+    /// Of a task that has some.
     Phases(Box<Phased>),
+    /// There was nothing to do.
     Completed(Box<CompletedBefore>),
+    /// One agent did it, or not.
     Worked(Box<Worked>),
 }
 
 impl Ended {
+    /// How the command ends: with what came of it.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Phases(phased) => phased.exit_code(),
@@ -187,6 +207,7 @@ pub struct WorkOnTask {
     pub in_main: bool,
     /// Answer when the agent has begun.
     pub detach: bool,
+    /// Which agent, and what it is given.
     pub how: AgentWish,
 }
 
@@ -266,11 +287,13 @@ fn run_agent(
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ResumeTask {
+    /// Its id, or that of an issue of the tracker.
     pub task: String,
     /// In a new conversation.
     pub fresh: bool,
     /// Answer when the agent has begun.
     pub detach: bool,
+    /// For an agent that has to be started.
     pub how: AgentWish,
 }
 
@@ -375,11 +398,13 @@ fn completed(call: &Call<'_>, ground: &Ground, found: Resumption) -> Result<Ende
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunPhases {
+    /// Its id, or that of an issue of the tracker.
     pub task: String,
     /// The phase to begin with, even if it was completed before.
     pub first: Option<String>,
     /// Run that one only, and land nothing.
     pub only: bool,
+    /// For the agents of all phases.
     pub how: AgentWish,
 }
 

@@ -41,6 +41,7 @@ pub fn withdraw(call: &Call<'_>, ground: &Ground, task: &TaskId, failure: &Failu
 
 /// How an agent begins.
 pub struct Beginning {
+    /// What its worktree is made of, if it needs one.
     pub new: NewTree,
     /// Whether nobody waits for it.
     pub detach: bool,

@@ -45,6 +45,7 @@ impl Guest {
         }
     }
 
+    /// Its session ends with its run.
     pub fn leave(self, engine: &Engine) {
         if let Some(name) = self.0 {
             // A session whose process is gone counts as dead all the same.

@@ -16,6 +16,7 @@ use crate::{Call, Ground};
 
 /// The phases that are asked for.
 pub struct Phases {
+    /// What they are phases of.
     pub task: TaskId,
     /// How an agent starts where nothing else is configured for its phase.
     pub request: AgentRequest,

@@ -10,11 +10,13 @@ use crate::{Call, Ground};
 
 /// How a command ended.
 pub struct Ending {
+    /// Of its command.
     pub code: i32,
     /// The signal that ended it.
     pub signal: Option<i32>,
     /// What its stream said of success.
     pub ok: Option<bool>,
+    /// What it said last.
     pub words: String,
     /// The files that git says it changed, if it has a worktree.
     pub changed: Option<Result<Vec<String>, String>>,

@@ -25,13 +25,21 @@ const LINES: usize = 8;
 /// What is known of a task that went wrong.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Evidence {
+    /// What was attempted.
     pub task: TaskId,
+    /// Where it broke off, and what can be done.
     pub diagnosis: Diagnosis,
+    /// The last one on it.
     pub agent: Option<Agent>,
+    /// Its last lines.
     pub last_output: Vec<String>,
+    /// Where it worked, if that is still there.
     pub tree: Option<TreeView>,
+    /// What it changed there and did not commit.
     pub uncommitted: Vec<ChangedFile>,
+    /// A state of the worktree that can be restored.
     pub snapshot: Option<SnapshotView>,
+    /// What can be asked for next.
     pub choices: Vec<String>,
 }
 

@@ -59,6 +59,7 @@ impl Tail {
         }
     }
 
+    /// Whether it shows the log as it is.
     pub fn is_raw(&self) -> bool {
         self.form == Shape::Raw
     }

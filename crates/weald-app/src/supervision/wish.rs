@@ -13,10 +13,13 @@ use crate::{AgentRequest, Ground};
 pub struct AgentWish {
     /// Whether its work lands.
     pub land: Option<bool>,
+    /// As the driver chooses unless given.
     pub model: Option<String>,
+    /// As configured unless given.
     pub driver: Option<String>,
     /// The session that it works under; its id unless given.
     pub name: Option<SessionName>,
+    /// The part that it plays; it is told with the task.
     pub role: Option<String>,
     /// Standing instructions.
     pub prompt: Option<String>,
@@ -54,6 +57,7 @@ impl AgentWish {
         Some(parts.join("\n\n")).filter(|brief| !brief.trim().is_empty())
     }
 
+    /// With what is configured for the rest.
     pub fn request(&self, ground: &Ground) -> AgentRequest {
         let config = ground.config();
         let goal = match self.land.unwrap_or(config.work_land) {

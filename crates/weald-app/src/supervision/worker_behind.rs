@@ -25,7 +25,9 @@ const POLL: Duration = Duration::from_millis(10);
 
 /// A worker in a process of its own.
 pub struct BehindWorker {
+    /// Its process.
     pub pid: u32,
+    /// The file that has its output.
     pub log: PathBuf,
     /// What it works on, if a task was ready.
     pub agent: Option<Agent>,
