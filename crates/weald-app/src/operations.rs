@@ -8,6 +8,15 @@
 //! [`Operation::needs_only_the_store`] decides where a server does the work: in its own process, or in a process of its own
 //! (`weald operate`), whose death leaves an intent that `doctor` heals.
 
+/// The operations of a module, for [`named`].
+macro_rules! entries {
+    ($($operation:ty),+ $(,)?) => {
+        pub(super) fn entries() -> Vec<super::Entry> {
+            vec![$(super::Entry::of::<$operation>()),+]
+        }
+    };
+}
+
 pub mod agent_views;
 pub mod bindings;
 pub mod claims;

@@ -4,12 +4,10 @@ use serde::{Deserialize, Serialize};
 use weald_core::agent::AgentId;
 use weald_core::id::Seq;
 
-use super::{Entry, Operation};
+use super::Operation;
 use crate::{AgentList, AgentQuery, AgentSort, AgentView, Call, Failure, Ground};
 
-pub(super) fn entries() -> Vec<Entry> {
-    vec![Entry::of::<ListAgents>(), Entry::of::<PulseAgent>()]
-}
+entries!(ListAgents, PulseAgent);
 
 /// Agents, and what needs attention.
 #[derive(Debug, Clone, Serialize, Deserialize)]

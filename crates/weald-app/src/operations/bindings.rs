@@ -8,17 +8,11 @@ use weald_core::task::Task;
 use weald_core::task_rules::TaskInput;
 use weald_core::tree::Tree;
 
+use super::Operation;
 use super::tasks::OneTask;
-use super::{Entry, Operation};
 use crate::{Binding, Call, Failure, RemoveRequest, TreeError};
 
-pub(super) fn entries() -> Vec<Entry> {
-    vec![
-        Entry::of::<BindTask>(),
-        Entry::of::<UnbindTask>(),
-        Entry::of::<CloseTask>(),
-    ]
-}
+entries!(BindTask, UnbindTask, CloseTask);
 
 /// Gives a task a worktree, and the worktree a task.
 #[derive(Debug, Clone, Serialize, Deserialize)]

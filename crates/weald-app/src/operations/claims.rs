@@ -11,13 +11,11 @@ use weald_core::task::{Lease, Task};
 use weald_core::task_rules::TaskInput;
 
 use super::looking::ShowTree;
-use super::{Broker, Caller, Entry, Inside, Operation, asked, parsed, within_reason};
+use super::{Broker, Caller, Inside, Operation, asked, parsed, within_reason};
 use crate::asking::Report;
 use crate::{Ask, Call, Claimed, Engine, Failure, NewTree, Outcome, TaskError, TreeView};
 
-pub(super) fn entries() -> Vec<Entry> {
-    vec![Entry::of::<ClaimTask>(), Entry::of::<MoveTask>()]
-}
+entries!(ClaimTask, MoveTask);
 
 /// Claims a task, or the next ready one.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use weald_core::kill_switch::{CLEAN, SWEEP};
 
-use super::{Entry, Operation};
+use super::Operation;
 use crate::{
     Call, CleanReport, Failure, Freeing, Ground, RoomMode, SweepMode, SweepReport, Upkeep,
     UsageReport, exit,
@@ -11,13 +11,7 @@ use crate::{
 
 pub use crate::CleanRequest as CleanTrees;
 
-pub(super) fn entries() -> Vec<Entry> {
-    vec![
-        Entry::of::<CleanTrees>(),
-        Entry::of::<Sweep>(),
-        Entry::of::<MeasureUsage>(),
-    ]
-}
+entries!(CleanTrees, Sweep, MeasureUsage);
 
 /// What was removed, or would be, and what stays.
 #[derive(Debug, Serialize)]

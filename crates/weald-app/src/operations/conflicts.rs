@@ -2,12 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Entry, Operation};
+use super::Operation;
 use crate::{Call, Failure, Landings, Radar, Told};
 
-pub(super) fn entries() -> Vec<Entry> {
-    vec![Entry::of::<FindConflicts>()]
-}
+entries!(FindConflicts);
 
 /// Compares worktrees before they land.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]

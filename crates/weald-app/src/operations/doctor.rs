@@ -12,20 +12,13 @@ use weald_sandbox::{Level, Network, SandboxError, require_level};
 use weald_store::{Rebuilding, SqliteStore};
 
 use self::opening::Patient;
-use super::{Entry, Operation};
+use super::Operation;
 use crate::{
     AdoptedCopy, Call, Checkup, Code, Failure, Finding, Ground, Landings, Present, Rebuilt,
     Severity, Standing, SystemClock, TreeView, Upkeep, exit, succeed,
 };
 
-pub(super) fn entries() -> Vec<Entry> {
-    vec![
-        Entry::of::<Examine>(),
-        Entry::of::<AdoptTrees>(),
-        Entry::of::<AdoptCopy>(),
-        Entry::of::<RebuildRegistry>(),
-    ]
-}
+entries!(Examine, AdoptTrees, AdoptCopy, RebuildRegistry);
 
 /// Checks everything, and repairs where nothing can be lost.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -8,12 +8,10 @@ use weald_core::id::{Seq, TaskId};
 use weald_core::name::TreeName;
 use weald_core::store::EventFilter;
 
-use super::{Broker, Entry, Inside, Operation, asked};
+use super::{Broker, Inside, Operation, asked};
 use crate::{Ask, Call, Failure, JOURNAL_FILE, JournalLine, read_journal_end};
 
-pub(super) fn entries() -> Vec<Entry> {
-    vec![Entry::of::<ListEvents>()]
-}
+entries!(ListEvents);
 
 /// Reads the log, oldest first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

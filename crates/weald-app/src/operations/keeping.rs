@@ -4,17 +4,10 @@ use serde::{Deserialize, Serialize};
 use weald_core::task::Task;
 use weald_core::tree::TreeLock;
 
-use super::{Entry, Operation};
+use super::Operation;
 use crate::{BranchOutcome, Call, Failure, RemoveRequest, TreeView};
 
-pub(super) fn entries() -> Vec<Entry> {
-    vec![
-        Entry::of::<KeepTree>(),
-        Entry::of::<LockTree>(),
-        Entry::of::<UnlockTree>(),
-        Entry::of::<RemoveTree>(),
-    ]
-}
+entries!(KeepTree, LockTree, UnlockTree, RemoveTree);
 
 /// A worktree as it is now.
 #[derive(Debug, Serialize)]

@@ -6,25 +6,23 @@ use weald_core::id::{LandingId, TaskId, Token};
 use weald_core::landing::{Landing, LandingStatus, Strategy};
 use weald_core::queue::QueuePause;
 
-use super::{Broker, Entry, Inside, Operation, asked};
+use super::{Broker, Inside, Operation, asked};
 use crate::landing::{Beside, Mode, as_json, exit_of, work_landings};
 use crate::{
     Ask, Call, CommitScope, Failure, Ground, LandRequest, LandWish, Landings, LeftConflict,
     OnConflict, Verification, exit,
 };
 
-pub(super) fn entries() -> Vec<Entry> {
-    vec![
-        Entry::of::<LandTrees>(),
-        Entry::of::<RevertLanding>(),
-        Entry::of::<VerifyTarget>(),
-        Entry::of::<PauseQueue>(),
-        Entry::of::<ResumeQueue>(),
-        Entry::of::<DropLanding>(),
-        Entry::of::<RetryLanding>(),
-        Entry::of::<RecoverLanding>(),
-    ]
-}
+entries!(
+    LandTrees,
+    RevertLanding,
+    VerifyTarget,
+    PauseQueue,
+    ResumeQueue,
+    DropLanding,
+    RetryLanding,
+    RecoverLanding
+);
 
 /// A landing as programs see it, and the conflict that it left in a checkout, if it left one.
 #[derive(Debug)]

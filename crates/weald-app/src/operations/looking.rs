@@ -5,24 +5,16 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Broker, Caller, Entry, Inside, Operation, asked, parsed};
+use super::{Broker, Caller, Inside, Operation, asked, parsed};
 use crate::screen::clean;
 use crate::{
     Against, Ask, Call, ChangedFile, Diff, DiffStyle, Failure, ForeignTree, Freshness, Ground,
     Landings, Overview, StageView, TreePorts, TreeView, Trees, Upkeep,
 };
 
-pub(super) fn entries() -> Vec<Entry> {
-    vec![
-        Entry::of::<ListTrees>(),
-        Entry::of::<CheckTrees>(),
-        Entry::of::<ShowTree>(),
-        Entry::of::<FindPath>(),
-        Entry::of::<ShowPorts>(),
-        Entry::of::<DiffTree>(),
-        Entry::of::<ShowOwnRun>(),
-    ]
-}
+entries!(
+    ListTrees, CheckTrees, ShowTree, FindPath, ShowPorts, DiffTree, ShowOwnRun
+);
 
 /// Lists worktrees.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use weald_core::id::TaskId;
 use weald_core::tree::TreeKind;
 
+use super::Operation;
 use super::keeping::OneTree;
-use super::{Entry, Operation};
 use crate::screen::clean_line;
 use crate::supervision::{defers, is_foreign_tree};
 use crate::{
@@ -15,16 +15,9 @@ use crate::{
     SetupReport, SyncOutcome, TreeView, Trees, exit,
 };
 
-pub(super) fn entries() -> Vec<Entry> {
-    vec![
-        Entry::of::<CreateTree>(),
-        Entry::of::<EnsureTree>(),
-        Entry::of::<AdoptTree>(),
-        Entry::of::<AdoptTrees>(),
-        Entry::of::<SetUpTree>(),
-        Entry::of::<SyncTree>(),
-    ]
-}
+entries!(
+    CreateTree, EnsureTree, AdoptTree, AdoptTrees, SetUpTree, SyncTree
+);
 
 /// What a worktree is made of.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]

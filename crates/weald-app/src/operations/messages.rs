@@ -10,18 +10,16 @@ use weald_core::id::{MessageId, TaskId};
 use weald_core::message::{Draft, Message, MessageType, ReplyDraft, RequestState, Urgency};
 use weald_core::name::SessionName;
 
-use super::{Broker, Caller, Entry, Inside, Operation, asked, parsed, within_reason};
+use super::{Broker, Caller, Inside, Operation, asked, parsed, within_reason};
 use crate::{Ask, Call, Engine, Failure, InboxQuery, MessageError, ReplyOutcome};
 
-pub(super) fn entries() -> Vec<Entry> {
-    vec![
-        Entry::of::<SendMessage>(),
-        Entry::of::<AskQuestion>(),
-        Entry::of::<ReadInbox>(),
-        Entry::of::<ReplyToMessage>(),
-        Entry::of::<Broadcast>(),
-    ]
-}
+entries!(
+    SendMessage,
+    AskQuestion,
+    ReadInbox,
+    ReplyToMessage,
+    Broadcast
+);
 
 /// How often the broker is asked again while something is waited for.
 const AGAIN: Duration = Duration::from_millis(500);

@@ -12,24 +12,22 @@ use weald_core::name::SessionName;
 use super::agent_views::OneAgent;
 use super::looking::ShownDiff;
 use super::messages::Messages;
-use super::{Entry, Operation, within_reason};
+use super::{Operation, within_reason};
 use crate::agents::drivers::driver_for;
 use crate::supervision::Tail;
 use crate::{
     Against, AgentError, AgentQuery, AgentView, Call, DiffStyle, Failure, Ground, Landings, exit,
 };
 
-pub(super) fn entries() -> Vec<Entry> {
-    vec![
-        Entry::of::<DiffAgent>(),
-        Entry::of::<ReadLog>(),
-        Entry::of::<SteerAgent>(),
-        Entry::of::<PauseAgent>(),
-        Entry::of::<ResumeAgent>(),
-        Entry::of::<StopAgent>(),
-        Entry::of::<WaitForAgents>(),
-    ]
-}
+entries!(
+    DiffAgent,
+    ReadLog,
+    SteerAgent,
+    PauseAgent,
+    ResumeAgent,
+    StopAgent,
+    WaitForAgents
+);
 
 /// How often a record is looked at while somebody waits for it.
 const POLL: Duration = Duration::from_millis(50);

@@ -2,16 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Entry, Operation};
+use super::Operation;
 use crate::{Call, Failure, Patience, PoolStatus};
 
-pub(super) fn entries() -> Vec<Entry> {
-    vec![
-        Entry::of::<ShowPool>(),
-        Entry::of::<FillPool>(),
-        Entry::of::<DrainPool>(),
-    ]
-}
+entries!(ShowPool, FillPool, DrainPool);
 
 /// The pool as it is now.
 #[derive(Debug, Serialize)]

@@ -6,13 +6,11 @@ use serde::{Deserialize, Serialize};
 use weald_core::id::LandingId;
 use weald_core::queue::{QueueHolder, QueuePause};
 
+use super::Operation;
 use super::landing::LandingView;
-use super::{Entry, Operation};
 use crate::{Call, Failure, Landings};
 
-pub(super) fn entries() -> Vec<Entry> {
-    vec![Entry::of::<QueueStatus>(), Entry::of::<QueueLog>()]
-}
+entries!(QueueStatus, QueueLog);
 
 /// Queued landings, and the process that works on them.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]

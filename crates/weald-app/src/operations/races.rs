@@ -7,20 +7,13 @@ use weald_core::name::TreeName;
 use weald_core::races;
 use weald_core::task::Task;
 
+use super::Operation;
 use super::works::Worked;
-use super::{Entry, Operation};
 use crate::supervision::{drop_race, id_of, pick_entry, start_race};
 use crate::tracker::known;
 use crate::{AgentRequest, Agents, Call, EntryView, Failure, Ground, Removed, exit};
 
-pub(super) fn entries() -> Vec<Entry> {
-    vec![
-        Entry::of::<StartRace>(),
-        Entry::of::<ShowRace>(),
-        Entry::of::<PickEntry>(),
-        Entry::of::<DropRace>(),
-    ]
-}
+entries!(StartRace, ShowRace, PickEntry, DropRace);
 
 /// A race with its entries, side by side.
 #[derive(Debug, Serialize)]

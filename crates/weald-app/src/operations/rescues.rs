@@ -6,15 +6,13 @@ use serde::{Deserialize, Serialize};
 use weald_core::agent::AgentStatus;
 use weald_core::id::TaskId;
 
+use super::Operation;
 use super::works::{Ended, ResumeTask};
-use super::{Entry, Operation};
 use crate::supervision::AgentWish;
 use crate::supervision::rescue::{Evidence, commit_left, gather, restart, to_trash, write_patch};
 use crate::{AgentRequest, Agents, Call, Failure, Ground, Resumption, exit};
 
-pub(super) fn entries() -> Vec<Entry> {
-    vec![Entry::of::<RescueTask>()]
-}
+entries!(RescueTask);
 
 /// Saves what a failed or dead agent left, and does with it what is chosen.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -7,23 +7,21 @@ use weald_core::id::TaskId;
 use weald_core::name::{SessionName, TreeName};
 use weald_core::session::{Liveness, Note};
 
-use super::{Broker, Entry, Inside, Operation, asked};
+use super::{Broker, Inside, Operation, asked};
 use crate::{
     Ask, Call, Contest, Engine, Failure, IdentitySource, LockAtEnd, SessionView, TreeError, Upkeep,
     exit,
 };
 
-pub(super) fn entries() -> Vec<Entry> {
-    vec![
-        Entry::of::<RegisterSession>(),
-        Entry::of::<Heartbeat>(),
-        Entry::of::<CheckSession>(),
-        Entry::of::<ListSessions>(),
-        Entry::of::<ShowSession>(),
-        Entry::of::<NoteSession>(),
-        Entry::of::<EndSession>(),
-    ]
-}
+entries!(
+    RegisterSession,
+    Heartbeat,
+    CheckSession,
+    ListSessions,
+    ShowSession,
+    NoteSession,
+    EndSession
+);
 
 /// One session as it is now.
 #[derive(Debug, Serialize)]

@@ -3,18 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::looking::ShownDiff;
-use super::{Broker, Entry, Inside, Operation, asked};
+use super::{Broker, Inside, Operation, asked};
 use crate::screen::clean_line;
 use crate::{Ask, Call, DiffStyle, Failure, SnapshotView, TreeView};
 
-pub(super) fn entries() -> Vec<Entry> {
-    vec![
-        Entry::of::<TakeSnapshot>(),
-        Entry::of::<ListSnapshots>(),
-        Entry::of::<RestoreSnapshot>(),
-        Entry::of::<DiffSnapshots>(),
-    ]
-}
+entries!(TakeSnapshot, ListSnapshots, RestoreSnapshot, DiffSnapshots);
 
 /// Saves a worktree as it is, uncommitted changes included.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

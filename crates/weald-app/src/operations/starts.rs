@@ -12,7 +12,7 @@ use weald_core::task::{Task, TaskStatus};
 
 use super::agent_views::OneAgent;
 use super::orders::{require_ended, stop, wait_for};
-use super::{Entry, Operation, within_reason};
+use super::{Operation, within_reason};
 use crate::supervision::{
     AgentWish, BehindWorker, Worker, await_begin, can_start, continued, find_or_add, is_resumed,
     launch, place_of, put_back, refuse_undecided, require_begun, start_behind, start_in_main,
@@ -20,13 +20,7 @@ use crate::supervision::{
 };
 use crate::{AgentRequest, AgentView, Agents, Call, Created, Failure, Ground, NewTree, exit};
 
-pub(super) fn entries() -> Vec<Entry> {
-    vec![
-        Entry::of::<SpawnAgent>(),
-        Entry::of::<RestartAgent>(),
-        Entry::of::<StartWorker>(),
-    ]
-}
+entries!(SpawnAgent, RestartAgent, StartWorker);
 
 /// How long a new agent has to begin.
 const BEGINNING: Duration = Duration::from_secs(60);

@@ -7,19 +7,17 @@ use weald_core::store::{TaskClass, TaskFilter, TaskOrder};
 use weald_core::task::{Priority, Task};
 use weald_core::task_rules::TaskEdit;
 
-use super::{Broker, Entry, Inside, Operation, asked};
+use super::{Broker, Inside, Operation, asked};
 use crate::{Ask, Call, Engine, Failure, NewTask, StageView, TaskDetail};
 
-pub(super) fn entries() -> Vec<Entry> {
-    vec![
-        Entry::of::<AddTask>(),
-        Entry::of::<ListTasks>(),
-        Entry::of::<ReadyTasks>(),
-        Entry::of::<ShowTask>(),
-        Entry::of::<EditTask>(),
-        Entry::of::<ChangeDependencies>(),
-    ]
-}
+entries!(
+    AddTask,
+    ListTasks,
+    ReadyTasks,
+    ShowTask,
+    EditTask,
+    ChangeDependencies
+);
 
 /// A task as it is now.
 #[derive(Debug, Serialize)]

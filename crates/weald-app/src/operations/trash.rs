@@ -5,17 +5,11 @@ use weald_core::SignedDuration;
 use weald_core::error_code::ErrorCode;
 use weald_core::id::TreeId;
 
+use super::Operation;
 use super::keeping::OneTree;
-use super::{Entry, Operation};
 use crate::{Call, Failure, PurgeRequest, TrashEntry, TreeError, exit};
 
-pub(super) fn entries() -> Vec<Entry> {
-    vec![
-        Entry::of::<ListTrash>(),
-        Entry::of::<RestoreTree>(),
-        Entry::of::<PurgeTrash>(),
-    ]
-}
+entries!(ListTrash, RestoreTree, PurgeTrash);
 
 /// Lists what can be restored.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]

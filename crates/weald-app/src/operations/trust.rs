@@ -2,16 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Entry, Operation};
+use super::Operation;
 use crate::{Call, Failure, Landings, Trees, Trust};
 
-pub(super) fn entries() -> Vec<Entry> {
-    vec![
-        Entry::of::<ListTrust>(),
-        Entry::of::<ApproveCommands>(),
-        Entry::of::<RevokeTrust>(),
-    ]
-}
+entries!(ListTrust, ApproveCommands, RevokeTrust);
 
 /// Which commands of the repository may run.
 #[derive(Debug, Serialize)]

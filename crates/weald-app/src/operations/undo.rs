@@ -5,13 +5,11 @@ use weald_core::id::{LandingId, Seq};
 use weald_core::landing::LandingStatus;
 use weald_core::undo::{Operation as Undoable, Way};
 
+use super::Operation;
 use super::landing::{OneLanding, RevertLanding, reverted};
-use super::{Entry, Operation};
 use crate::{Call, Failure, Ground, Undone, Upkeep, exit};
 
-pub(super) fn entries() -> Vec<Entry> {
-    vec![Entry::of::<ListUndoable>(), Entry::of::<Undo>()]
-}
+entries!(ListUndoable, Undo);
 
 /// How many operations are listed.
 const LISTED: usize = 20;

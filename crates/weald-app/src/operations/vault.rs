@@ -6,17 +6,10 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 use weald_core::SignedDuration;
 
-use super::{Entry, Operation};
+use super::Operation;
 use crate::{BroughtBack, Call, Failure, KeptWork, Wanted};
 
-pub(super) fn entries() -> Vec<Entry> {
-    vec![
-        Entry::of::<ShowVault>(),
-        Entry::of::<MaintainVault>(),
-        Entry::of::<ListKeptWork>(),
-        Entry::of::<BringBack>(),
-    ]
-}
+entries!(ShowVault, MaintainVault, ListKeptWork, BringBack);
 
 /// Shows where the objects of all worktrees are.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]

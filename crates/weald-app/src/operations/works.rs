@@ -9,7 +9,7 @@ use weald_core::resuming::Diagnosis;
 use weald_core::task::Task;
 use weald_core::tree::TreeStatus;
 
-use super::{Entry, Operation};
+use super::Operation;
 use crate::supervision::{
     AgentWish, Beginning, Phases, PhasesEnd, begin, begin_in_main, can_start, continued, find,
     find_or_add, is_resumed, place_of, refuse_undecided, tell_again, tell_last, withdraw,
@@ -19,13 +19,7 @@ use crate::{
     TreeView, exit,
 };
 
-pub(super) fn entries() -> Vec<Entry> {
-    vec![
-        Entry::of::<WorkOnTask>(),
-        Entry::of::<ResumeTask>(),
-        Entry::of::<RunPhases>(),
-    ]
-}
+entries!(WorkOnTask, ResumeTask, RunPhases);
 
 /// What came of an agent's work.
 #[derive(Debug, Serialize)]
