@@ -65,6 +65,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "weald-agents",
             "weald-control",
             "weald-core",
+            "weald-escape",
             "weald-git",
             "weald-integrations",
             "weald-landing",

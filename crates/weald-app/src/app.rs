@@ -14,6 +14,7 @@ use weald_core::store::Clock;
 use weald_git::{GitError, require_version_for};
 
 use crate::environment::{BROKER_DESCRIPTOR, BROKER_PATH, BROKER_SECRET, Environment};
+use crate::window::Windows;
 use crate::{
     Failure, Landings, LoadedConfig, Place, Sources, SystemClock, Trees, load_config,
     load_own_config,
@@ -39,6 +40,8 @@ pub struct App {
     pub(crate) only_reads: bool,
     /// weald's own binary, unless it is this process's.
     program: Option<PathBuf>,
+    /// What answers the runs that are started.
+    windows: Option<&'static dyn Windows>,
 }
 
 impl App {
@@ -58,7 +61,18 @@ impl App {
             news: News::default(),
             only_reads: false,
             program: None,
+            windows: None,
         }
+    }
+
+    /// The same for a face that starts runs.
+    pub fn with_windows(mut self, windows: &'static dyn Windows) -> Self {
+        self.windows = Some(windows);
+        self
+    }
+
+    pub(crate) fn windows(&self) -> Result<&'static dyn Windows, Failure> {
+        self.windows.ok_or_else(Failure::bug)
     }
 
     /// The same in a process of another program: weald's own binary is `program`.
@@ -97,6 +111,7 @@ impl App {
             news: self.news.for_another(),
             only_reads: self.only_reads,
             program: self.program.clone(),
+            windows: self.windows,
         }
     }
 
@@ -117,6 +132,7 @@ impl App {
             only_reads: false,
             news: self.news.for_another(),
             program: self.program.clone(),
+            windows: self.windows,
         }
     }
 

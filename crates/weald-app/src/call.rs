@@ -11,7 +11,7 @@ use weald_core::id::{TaskId, Token};
 use weald_core::name::SessionName;
 use weald_sandbox::Cancel;
 
-use crate::{App, Engine, Failure, Identity, IdentitySource, identify};
+use crate::{App, Engine, Failure, Identity, IdentitySource, LoadedConfig, identify};
 
 use self::progress::{Progress, Stage};
 pub use self::role::MCP_MARK;
@@ -75,6 +75,15 @@ impl Call<'_> {
     /// Says something that the caller may not expect.
     pub fn warn(&self, text: &str) {
         self.progress.warn(text);
+    }
+
+    pub(crate) fn warn_of_ignored(&self, loaded: &LoadedConfig) {
+        for ignored in &loaded.config.ignored {
+            self.warn(&format!(
+                "ignoring {} in {}: {}",
+                ignored.key, ignored.origin, ignored.reason
+            ));
+        }
     }
 
     /// Says that something begins.

@@ -194,12 +194,7 @@ impl Ground {
         for note in &self.loaded.notes {
             call.warn(note);
         }
-        for ignored in &self.loaded.config.ignored {
-            call.warn(&format!(
-                "ignoring {} in {}: {}",
-                ignored.key, ignored.origin, ignored.reason
-            ));
-        }
+        call.warn_of_ignored(&self.loaded);
     }
 
     /// As it was when the repository was opened.

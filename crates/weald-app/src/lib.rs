@@ -13,9 +13,11 @@ mod asking;
 mod authority;
 mod background;
 mod call;
+pub mod called_as;
 mod environment;
 pub mod exit;
 mod failure;
+mod foreground;
 mod ground;
 mod hidden_files;
 pub mod landing;
@@ -32,7 +34,6 @@ pub use call::{Call, MCP_MARK, progress};
 pub use environment::Environment;
 pub use failure::Failure;
 pub use ground::Ground;
-pub use hidden_files::named_files_unseen;
 pub use weald_agents as agents;
 pub use weald_agents::{
     Activity, AgentError, AgentList, AgentQuery, AgentRequest, AgentSort, AgentView, Agents,

@@ -18,12 +18,16 @@ macro_rules! entries {
 }
 
 pub mod agent_views;
+pub mod approvals;
 pub mod bindings;
 pub mod claims;
 pub mod cleaning;
+pub mod configuration;
 pub mod conflicts;
 pub mod doctor;
+pub mod entering;
 pub mod events;
+pub mod install;
 pub mod keeping;
 pub mod landing;
 pub mod looking;
@@ -34,10 +38,13 @@ pub mod pool;
 pub mod queue;
 pub mod races;
 pub mod rescues;
+pub mod runs;
+pub mod sandboxes;
 pub mod sessions;
 pub mod snapshots;
 pub mod starts;
 pub mod tasks;
+pub mod transfers;
 pub mod trash;
 pub mod trust;
 pub mod undo;
@@ -58,6 +65,11 @@ pub trait Operation: Serialize + DeserializeOwned + Send + 'static {
     const NAME: &'static str;
     /// Whether it changes nothing, so that it works in a copy of a repository and on a read-only file system.
     const READS: bool = false;
+    /// Whether it prints while it works, or hands the standard streams of its process to a command. Then nothing but a
+    /// command line can do it.
+    const TAKES_STREAMS: bool = false;
+    /// Whether it concerns no repository, so that it is also done inside of a sandbox.
+    const ANYWHERE: bool = false;
     /// What `--json` prints, but for the version of its schema.
     type Output: Serialize + Send + 'static;
 
@@ -129,7 +141,9 @@ impl Call<'_> {
         match broker.and_then(|broker| request.run_inside(broker, self)) {
             Some(answer) => answer,
             // Nothing holds a run without a sandbox, so nothing is refused to it here.
-            None if broker.is_some() && self.is_confined() => Err(Failure::not_allowed_inside()),
+            None if broker.is_some() && self.is_confined() && !O::ANYWHERE => {
+                Err(Failure::not_allowed_inside())
+            }
             None => request.run(self),
         }
     }
@@ -171,6 +185,8 @@ pub struct Entry {
     pub name: &'static str,
     /// Whether it changes nothing.
     pub reads: bool,
+    /// Whether nothing but a command line can do it.
+    pub takes_streams: bool,
     /// Does it for a request in JSON.
     pub perform: Perform,
 }
@@ -180,6 +196,7 @@ impl Entry {
         Self {
             name: O::NAME,
             reads: O::READS,
+            takes_streams: O::TAKES_STREAMS,
             perform: |request, call, broker| {
                 let request: O = serde_json::from_value(request)
                     .map_err(|error| Failure::bad_request(O::NAME, &error))?;
@@ -190,9 +207,14 @@ impl Entry {
     }
 }
 
-/// The operation of that name.
+/// The operation of that name, if it can be done by its name.
 pub fn named(name: &str) -> Option<Entry> {
-    all().find(|entry| entry.name == name)
+    all().find(|entry| entry.name == name && !entry.takes_streams)
+}
+
+/// The names of all operations.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    all().map(|entry| entry.name)
 }
 
 fn all() -> impl Iterator<Item = Entry> {
@@ -223,6 +245,13 @@ fn all() -> impl Iterator<Item = Entry> {
         vault::entries(),
         undo::entries(),
         doctor::entries(),
+        approvals::entries(),
+        configuration::entries(),
+        install::entries(),
+        entering::entries(),
+        runs::entries(),
+        sandboxes::entries(),
+        transfers::entries(),
     ];
     all.into_iter().flatten()
 }

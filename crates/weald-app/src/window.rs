@@ -11,7 +11,7 @@ use crate::{Call, Ground};
 use crate::{Failure, RunRequest, Trees};
 
 /// Opens a window for a run.
-pub trait Windows {
+pub trait Windows: Sync {
     /// One that is the run's alone.
     fn open(&self, trees: &Trees<'_>) -> Result<Box<dyn Window>, Failure>;
 }

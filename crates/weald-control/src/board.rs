@@ -1,8 +1,9 @@
 //! The board: everything at a glance, from one snapshot. Nothing is looked into and nothing is merged for it.
 
+use std::collections::BTreeMap;
 use std::fs;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weald_core::id::LandingId;
 use weald_core::kept_change::KeptChange;
 use weald_core::landed::has_unlanded;
@@ -33,10 +34,10 @@ const NEWEST: u64 = 20;
 const WAITING: u64 = 200;
 
 /// What a person sees first.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Board {
     /// How many tasks have each status; statuses without any are left out.
-    pub counts: Vec<(TaskStatus, u64)>,
+    pub counts: BTreeMap<TaskStatus, u64>,
     /// How many are ready.
     pub ready_count: u64,
     /// The next ones to claim.
@@ -60,7 +61,7 @@ pub struct Board {
 }
 
 /// Work that did not merge when it was last tried.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct KnownConflict {
     pub tree: TreeName,
     pub target: String,
@@ -188,7 +189,7 @@ fn rescued(place: &Place) -> Vec<Need> {
         let name = entry.file_name().into_string().ok()?;
         let path = entry.path().display().to_string();
         Some(Need {
-            kind: "kept_changes",
+            kind: "kept_changes".to_owned(),
             about: name
                 .strip_prefix("landing-")
                 .map(|id| format!("landing {id}"))?,
@@ -215,12 +216,12 @@ fn all(class: TaskClass) -> TaskFilter {
     }
 }
 
-fn counts(tx: &dyn Read) -> Result<Vec<(TaskStatus, u64)>, StoreError> {
-    let mut counts = Vec::new();
+fn counts(tx: &dyn Read) -> Result<BTreeMap<TaskStatus, u64>, StoreError> {
+    let mut counts = BTreeMap::new();
     for status in TaskStatus::ALL {
         match tx.count_tasks(&some(TaskClass::Status(status)))? {
             0 => {}
-            count => counts.push((status, count)),
+            count => drop(counts.insert(status, count)),
         }
     }
     Ok(counts)

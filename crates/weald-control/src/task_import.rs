@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weald_core::event::{Change, EventKind};
 use weald_core::id::TaskId;
 use weald_core::import::{Incoming, LineError, Parsed, Renewal, is_history, is_same, renewal};
@@ -16,7 +16,7 @@ use crate::engine::Engine;
 use crate::tasks::{TaskError, next_free, require_no_cycle, unique};
 
 /// What an import did.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Imported {
     /// How many tasks are new.
     pub imported: usize,
@@ -114,7 +114,7 @@ fn settle(
             Some(known) if !is_same(&known, &came) => errors.push(LineError {
                 line: incoming.line,
                 entry: source_of(&came).map(|_| id.to_string()),
-                code: "task_exists",
+                code: "task_exists".to_owned(),
                 message: format!("task {id} is a different task here: {:?}", known.subject),
             }),
             Some(known) => settled.push(renewed(tx, known, &came)?),
@@ -193,7 +193,7 @@ fn twice(task: &Incoming, id: &TaskId, first: usize) -> LineError {
     LineError {
         line: task.line,
         entry: is_entry.then(|| id.to_string()),
-        code: "task_exists",
+        code: "task_exists".to_owned(),
         message,
     }
 }

@@ -60,7 +60,7 @@ fn require_short(what: &str, bytes: &[u8]) -> Result<(), Problem> {
 }
 
 /// What is wrong with a line.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct LineError {
     /// Which line, or which place in a list, from 1.
     pub line: usize,
@@ -68,7 +68,7 @@ pub struct LineError {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entry: Option<String>,
     /// A stable word for it.
-    pub code: &'static str,
+    pub code: String,
     pub message: String,
 }
 
@@ -77,7 +77,7 @@ impl LineError {
         Self {
             line,
             entry: None,
-            code,
+            code: code.to_owned(),
             message,
         }
     }
@@ -105,8 +105,10 @@ pub struct Parsed {
 #[cfg(test)]
 impl Parsed {
     /// Line and code of every error.
-    fn codes(&self) -> Vec<(usize, &'static str)> {
+    fn codes(&self) -> Vec<(usize, &str)> {
         let errors = self.errors.iter();
-        errors.map(|error| (error.line, error.code)).collect()
+        errors
+            .map(|error| (error.line, error.code.as_str()))
+            .collect()
     }
 }

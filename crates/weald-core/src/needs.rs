@@ -1,6 +1,6 @@
 //! What needs a person: tasks, agents and questions that nobody goes on with by themselves, each with the command for it.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::agent_view::{Alert, AlertKind};
 use crate::error_code::ErrorCode;
@@ -13,11 +13,11 @@ use crate::task::{Task, TaskStatus};
 use crate::tree::Tree;
 
 /// One thing that needs a person.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Need {
     /// `question`, `approval`, `needs_merge`, `parked`, `failed`, `blocked`, `stalled`, `paused`, `waiting`, `unknown`,
     /// `kept_changes`, `unlanded`, `unsigned`.
-    pub kind: &'static str,
+    pub kind: String,
     /// About what: a task, an agent, a message.
     pub about: String,
     /// In words, on one line.
@@ -35,7 +35,7 @@ pub struct Stuck<'a> {
 /// Everything that needs a person, the most pressing first; nothing is listed twice.
 pub fn needs(questions: &[Message], alerts: &[Alert], stuck: &[Stuck<'_>]) -> Vec<Need> {
     let of_questions = questions.iter().map(|question| Need {
-        kind: "question",
+        kind: "question".to_owned(),
         about: format!("message {}", question.id),
         what: format!("{} asks: {}", question.from, first_line(&question.text)),
         command: format!("weald msg reply {} \"…\"", question.id),
@@ -50,7 +50,7 @@ pub fn needs(questions: &[Message], alerts: &[Alert], stuck: &[Stuck<'_>]) -> Ve
         !is_asked && !is_stuck
     };
     let of_agents = alerts.iter().filter(is_new).map(|alert| Need {
-        kind: alert.kind.as_str(),
+        kind: alert.kind.as_str().to_owned(),
         about: alert.agent.to_string(),
         what: alert.text.clone(),
         command: alert.command.clone(),
@@ -62,7 +62,7 @@ pub fn needs(questions: &[Message], alerts: &[Alert], stuck: &[Stuck<'_>]) -> Ve
 pub fn of_unlanded(task: &TaskId, tree: &Tree) -> Need {
     let (name, target) = (&tree.name, &tree.target);
     Need {
-        kind: "unlanded",
+        kind: "unlanded".to_owned(),
         about: format!("task {task}"),
         what: format!("is completed, but {target} does not have the commits in {name}"),
         command: format!("weald land {name}"),
@@ -77,7 +77,7 @@ pub fn to_land_again(target: &str) -> String {
 /// A task that depends on one that does not exist, so that nothing ever starts it.
 pub fn of_missing(task: &TaskId, missing: &TaskId) -> Need {
     Need {
-        kind: "waiting",
+        kind: "waiting".to_owned(),
         about: format!("task {task}"),
         what: format!("depends on task {missing}, which does not exist"),
         command: format!("weald task dep {task} --remove {missing}"),
@@ -101,7 +101,7 @@ pub fn of_unsigned(newest: &[Landing]) -> Option<Need> {
         count => format!(", like {count} before it"),
     };
     Some(Need {
-        kind: "unsigned",
+        kind: "unsigned".to_owned(),
         about: format!("landing {}", last.id),
         what: format!("is on {} without your signature{others}: {why}", last.target),
         command: "weald config set landing.sign never (if that is fine; with require, nothing lands unsigned)".to_owned(),
@@ -111,7 +111,7 @@ pub fn of_unsigned(newest: &[Landing]) -> Option<Need> {
 /// A change of the user's that a landing did not put back.
 pub fn of_kept_change(landing: LandingId, kept: &KeptChange) -> Need {
     Need {
-        kind: "kept_changes",
+        kind: "kept_changes".to_owned(),
         about: format!("landing {landing}"),
         what: kept.text(),
         command: kept.command.clone(),
@@ -166,7 +166,7 @@ fn of_task(stuck: &Stuck<'_>) -> Option<Need> {
         _ => return None,
     };
     Some(Need {
-        kind,
+        kind: kind.to_owned(),
         about: format!("task {}", task.id),
         what,
         command,
@@ -232,7 +232,7 @@ mod tests {
         ];
         let expected: Vec<_> = expected
             .into_iter()
-            .map(|(kind, about, command)| (kind, about.to_owned(), command.to_owned()))
+            .map(|(kind, about, command)| (kind.to_owned(), about.to_owned(), command.to_owned()))
             .collect();
         assert_eq!(told, expected);
     }

@@ -18,7 +18,7 @@ pub const MAX_SUBJECT: usize = 500;
 
 words! {
     /// The status of a task, in the order in which a board shows them.
-    #[derive(Hash, Serialize, Deserialize)]
+    #[derive(Hash, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum TaskStatus {
         Pending = "pending",

@@ -19,7 +19,7 @@ mod tests;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use edit::EditError;
 pub use git_link::GitLink;
@@ -69,7 +69,7 @@ pub enum Direction {
 }
 
 /// A file that is touched, or would be.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangedConfig {
     pub path: PathBuf,
     /// What happens to it.
@@ -81,14 +81,14 @@ pub struct ChangedConfig {
 }
 
 /// An entry that `--remove` leaves.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
     pub entry: String,
     pub why: KeptBecause,
 }
 
 /// Why an entry stays.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeptBecause {
     /// It was there before weald was installed.
@@ -108,7 +108,7 @@ impl KeptBecause {
 }
 
 /// What happens to a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileOutcome {
     /// It was not there.

@@ -7,7 +7,7 @@ mod changes;
 mod host;
 mod secret;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weald_core::approval::{self, PROTECTED, Protection, judge, sealed_text};
 use weald_core::config::{Gate, Layer, Origin, resolve, strictest_values};
 use weald_core::landing::Landing;
@@ -30,7 +30,7 @@ pub use secret::approval_folder;
 const SETTINGS_LIMIT: usize = 256 * 1024;
 
 /// A commit that was approved.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ApprovedCommit {
     pub commit: String,
     /// The first line of its message.
@@ -38,7 +38,7 @@ pub struct ApprovedCommit {
 }
 
 /// A file that what was approved changes.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ApprovedFile {
     pub path: String,
     /// Whether it needs the approval.

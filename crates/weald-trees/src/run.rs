@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
 use weald_core::config::LockWhen;
 use weald_core::id::TreeId;
 use weald_core::secrets::{is_login, is_login_of, login_files_of, places};
@@ -22,7 +23,8 @@ use weald_control::confinement::{
 use weald_control::hook_memory::is_news;
 
 /// How strongly a run is held.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RunSandbox {
     /// A level of the sandbox.
     Level(Level),

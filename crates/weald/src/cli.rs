@@ -5,9 +5,10 @@ pub mod parsing;
 use clap::{Args, Parser, Subcommand};
 use weald_app::Failure;
 use weald_app::operations::agent_views::ListAgents;
+use weald_app::operations::configuration::ShowConfig;
 use weald_app::operations::landing::VerifyTarget;
 use weald_app::operations::looking::{
-    CheckTrees, DiffTree, FindPath, ListTrees, ShowPorts, ShowTree,
+    CheckTrees, DiffTree, FindPath, ListTrees, ShowBoard, ShowPorts, ShowTree,
 };
 use weald_app::operations::pool::ShowPool;
 use weald_app::operations::snapshots::ListSnapshots;
@@ -240,7 +241,7 @@ impl Cli {
     pub fn only_reads(&self) -> bool {
         use task::Task;
         match &self.command {
-            None => true,
+            None => ShowBoard::READS,
             Some(Command::Task(command)) => matches!(
                 command,
                 Task::List(_) | Task::Ready(_) | Task::Show(_) | Task::Export(_)
@@ -266,7 +267,7 @@ impl Cli {
             Some(Command::Path(_)) => FindPath::READS,
             Some(Command::Ports(_)) => ShowPorts::READS,
             Some(Command::Diff(_)) => DiffTree::READS,
-            Some(Command::Config(config::Config::Show(_))) => true,
+            Some(Command::Config(config::Config::Show(_))) => ShowConfig::READS,
             Some(_) => false,
         }
     }

@@ -6,7 +6,7 @@ use anstream::AutoStream;
 use weald_app::operations::Caller;
 use weald_app::screen::{Form, Screen};
 use weald_app::{App, Call, Environment, Failure};
-use weald_server::broker::Client;
+use weald_server::broker::{Brokers, Client};
 
 use crate::global::GlobalArgs;
 use crate::ui::Ui;
@@ -35,12 +35,8 @@ pub fn app_of(global: &GlobalArgs) -> Result<App, Failure> {
         Box::new(Screen::new(stderr, Form::Text))
     };
     let environment = Environment::read();
-    Ok(App::new(
-        narration,
-        environment,
-        directory,
-        global.set.clone(),
-    ))
+    let app = App::new(narration, environment, directory, global.set.clone());
+    Ok(app.with_windows(&Brokers))
 }
 
 impl<'a> Context<'a> {

@@ -3,15 +3,17 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::PathBuf;
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
 
 use anstream::AutoStream;
-use weald_app::progress::Shown;
+use weald_app::progress::{LogReader, LogView, Shown};
 use weald_app::screen::{Form, Screen, clean};
 use weald_app::supervision::{SUPERVISOR_LOG, Tail};
 use weald_app::{Failure, Ground, agent_folder, open_own};
 use weald_core::agent::AgentId;
 
-use crate::ui::Ui;
+use crate::ui::{Ui, nobody_reads};
 
 /// Shows an agent's output, and what its supervisor says, as far as it is new.
 pub fn output_of(ui: &Ui, ground: &Ground, id: AgentId) -> Result<Shown, Failure> {
@@ -53,14 +55,66 @@ impl Narration {
 }
 
 /// An agent's log on the terminal.
-pub struct Log {
+struct Log {
     tail: Tail,
     screen: Screen<Box<dyn Write>>,
+    typed: Receiver<String>,
+}
+
+/// Begins to show a log, and to read what is typed if it is shown as it grows.
+pub fn log_of(
+    ui: &Ui,
+    ground: &Ground,
+    id: AgentId,
+    view: LogView,
+) -> Result<Box<dyn LogReader>, Failure> {
+    let mut log = Log::new(ui, ground, id)?;
+    let shown = match view {
+        LogView::Growing(lines) => {
+            log.typed = typed_lines();
+            log.tail.news_of(lines)?
+        }
+        LogView::Kept { lines, raw } => {
+            log.tail = log.tail.whole(raw);
+            log.tail.all_of(lines)?
+        }
+    };
+    log.write(&shown)?;
+    Ok(Box::new(log))
+}
+
+impl LogReader for Log {
+    fn show(&mut self) -> Result<(), Failure> {
+        let news = self.tail.news()?;
+        self.write(&news)
+    }
+
+    fn typed(&mut self) -> Vec<String> {
+        let lines = self.typed.try_iter();
+        lines.filter(|line| !line.trim().is_empty()).collect()
+    }
+
+    fn has_left(&self) -> bool {
+        nobody_reads()
+    }
+}
+
+/// What is typed, line by line; nothing comes where nothing can be read.
+fn typed_lines() -> Receiver<String> {
+    let (lines, typed) = mpsc::channel();
+    thread::spawn(move || {
+        for line in io::stdin().lines().map_while(Result::ok) {
+            if lines.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    typed
 }
 
 impl Log {
-    /// The log of an agent, from its beginning.
-    pub fn new(ui: &Ui, ground: &Ground, id: AgentId) -> Result<Self, Failure> {
+    /// From its beginning.
+    fn new(ui: &Ui, ground: &Ground, id: AgentId) -> Result<Self, Failure> {
         Ok(Self {
             tail: Tail::new(ground, id)?,
             // The answer of `--json` is one object, so what an agent says goes beside it.
@@ -71,33 +125,8 @@ impl Log {
                 },
                 Form::Text,
             ),
+            typed: mpsc::channel().1,
         })
-    }
-
-    /// The same with what was put aside, without colours unless it is wanted as it came.
-    pub fn whole(self, raw: bool) -> Self {
-        Self {
-            tail: self.tail.whole(raw),
-            ..self
-        }
-    }
-
-    /// Shows what came since the last time.
-    pub fn show(&mut self) -> Result<(), Failure> {
-        let news = self.tail.news()?;
-        self.write(&news)
-    }
-
-    /// Shows the last whole lines of what is there, all of them without a number; `show` goes on behind them.
-    pub fn begin_with(&mut self, lines: Option<usize>) -> Result<(), Failure> {
-        let news = self.tail.news_of(lines)?;
-        self.write(&news)
-    }
-
-    /// Shows the last lines of what is there; all of them without a number.
-    pub fn show_last(&mut self, lines: Option<usize>) -> Result<(), Failure> {
-        let all = self.tail.all_of(lines)?;
-        self.write(&all)
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {

@@ -8,9 +8,7 @@ mod commands;
 mod completion;
 mod context;
 mod following;
-mod foreground;
 mod global;
-mod own_program;
 mod ui;
 
 use std::panic;

@@ -1,6 +1,7 @@
 //! Printing: the answer on stdout, the narration on stderr, both by way of a [`Screen`].
 
 mod fields;
+mod finished;
 pub mod help;
 mod progress;
 pub mod reference;
@@ -10,6 +11,7 @@ mod table;
 mod time;
 
 pub use fields::Fields;
+pub use finished::print_kept_changes;
 pub use progress::Progress;
 pub use size::size;
 pub use style::{ACCENT, DIM, HEADING, WARNING, paint, status_style};
@@ -25,9 +27,11 @@ use clap::ColorChoice;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use serde::Serialize;
 
-use weald_app::progress::{Shown, Stage};
+use weald_app::operations::starts::FinishedTask;
+use weald_app::progress::{LogReader, LogView, Shown, Stage};
 use weald_app::{Failure, Ground, exit};
 use weald_core::agent::AgentId;
+use weald_core::name::SessionName;
 
 use crate::following;
 
@@ -71,6 +75,20 @@ impl weald_app::progress::Progress for Ui {
     fn output_of(&self, ground: &Ground, id: AgentId) -> Result<Shown, Failure> {
         following::output_of(self, ground, id)
     }
+
+    fn log_of(
+        &self,
+        ground: &Ground,
+        id: AgentId,
+        view: LogView,
+    ) -> Result<Box<dyn LogReader>, Failure> {
+        following::log_of(self, ground, id, view)
+    }
+
+    fn finished(&self, worker: &SessionName, done: &FinishedTask) -> Result<(), Failure> {
+        let printed = self.show(done, |out| finished::print_finished(out, worker, done));
+        printed.map(drop)
+    }
 }
 
 impl Ui {
@@ -108,18 +126,6 @@ impl Ui {
 
     fn err(&self) -> Screen<AutoStream<io::StderrLock<'static>>> {
         Screen::new(AutoStream::new(io::stderr().lock(), self.color), Form::Text)
-    }
-
-    /// True when whoever read the answer has gone.
-    pub fn nobody_reads(&self) -> bool {
-        let stdout = io::stdout();
-        let mut polled = [PollFd::new(&stdout, PollFlags::empty())];
-        let gone = PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL;
-        let now = Timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
-        rustix::event::poll(&mut polled, Some(&now)).is_ok() && polled[0].revents().intersects(gone)
     }
 
     /// Prints the answer: one JSON object, or what `plain` writes.
@@ -184,6 +190,18 @@ impl Ui {
             None => Ok(()),
         }
     }
+}
+
+/// Whether the reader of the answer has gone.
+pub fn nobody_reads() -> bool {
+    let stdout = io::stdout();
+    let mut polled = [PollFd::new(&stdout, PollFlags::empty())];
+    let gone = PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL;
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    rustix::event::poll(&mut polled, Some(&now)).is_ok() && polled[0].revents().intersects(gone)
 }
 
 fn error_object(failure: &Failure) -> serde_json::Value {

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use weald_core::agent::AgentId;
+use weald_core::name::SessionName;
 
+use crate::operations::starts::FinishedTask;
 use crate::{Failure, Ground};
 
 /// Something that takes its time, shown until it is dropped.
@@ -19,6 +21,27 @@ impl Stage for () {}
 
 /// Shows what an agent wrote since the last call.
 pub type Shown = Box<dyn FnMut() -> Result<(), Failure>>;
+
+/// How much of an agent's log is shown.
+#[derive(Debug, Clone, Copy)]
+pub enum LogView {
+    /// From its last whole lines on, all of them without a number.
+    Growing(Option<usize>),
+    /// The last lines of all that was kept, as it came or without colours, and then what is added.
+    Kept { lines: Option<usize>, raw: bool },
+}
+
+/// Shows an agent's log, and takes what its reader types.
+pub trait LogReader {
+    /// Shows what came since the last time.
+    fn show(&mut self) -> Result<(), Failure>;
+
+    /// The lines that were typed since the last time.
+    fn typed(&mut self) -> Vec<String>;
+
+    /// Whether nobody reads any more.
+    fn has_left(&self) -> bool;
+}
 
 /// Hears of an operation while it runs: a terminal, a log, a client of MCP, or nobody.
 pub trait Progress: Sync {
@@ -43,6 +66,16 @@ pub trait Progress: Sync {
     fn output_of(&self, ground: &Ground, id: AgentId) -> Result<Shown, Failure> {
         let _ = (ground, id);
         Ok(Box::new(|| Ok(())))
+    }
+
+    /// Begins to show the log of an agent.
+    fn log_of(&self, _: &Ground, _: AgentId, _: LogView) -> Result<Box<dyn LogReader>, Failure> {
+        Err(Failure::bug())
+    }
+
+    /// A task that a worker has finished.
+    fn finished(&self, _: &SessionName, _: &FinishedTask) -> Result<(), Failure> {
+        Ok(())
     }
 }
 

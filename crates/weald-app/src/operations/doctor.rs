@@ -18,7 +18,7 @@ use crate::{
     Severity, Standing, SystemClock, TreeView, Upkeep, exit, succeed,
 };
 
-entries!(Examine, AdoptTrees, AdoptCopy, RebuildRegistry);
+entries!(Examine, AdoptRestored, AdoptCopy, RebuildRegistry);
 
 /// Checks everything, and repairs where nothing can be lost.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -140,7 +140,7 @@ fn sandbox(call: &Call<'_>) -> Result<Finding, Failure> {
 /// Takes over worktrees that were restored from elsewhere. For persons only.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct AdoptTrees {
+pub struct AdoptRestored {
     /// The directories.
     pub places: Vec<PathBuf>,
 }
@@ -152,7 +152,7 @@ pub struct AdoptedTrees {
     pub trees: Vec<TreeView>,
 }
 
-impl Operation for AdoptTrees {
+impl Operation for AdoptRestored {
     const NAME: &'static str = "doctor_adopt";
     type Output = AdoptedTrees;
 

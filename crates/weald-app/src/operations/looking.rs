@@ -8,12 +8,12 @@ use serde_json::{Map, Value};
 use super::{Broker, Caller, Inside, Operation, asked, parsed};
 use crate::screen::clean;
 use crate::{
-    Against, Ask, Call, ChangedFile, Diff, DiffStyle, Failure, ForeignTree, Freshness, Ground,
-    Landings, Overview, StageView, TreePorts, TreeView, Trees, Upkeep,
+    Against, Ask, Board, Call, ChangedFile, Diff, DiffStyle, Failure, ForeignTree, Freshness,
+    Ground, Landings, Overview, StageView, TreePorts, TreeView, Trees, Upkeep,
 };
 
 entries!(
-    ListTrees, CheckTrees, ShowTree, FindPath, ShowPorts, DiffTree, ShowOwnRun
+    ListTrees, CheckTrees, ShowTree, FindPath, ShowPorts, DiffTree, ShowBoard, ShowOwnRun
 );
 
 /// Lists worktrees.
@@ -329,6 +329,41 @@ impl Operation for DiffTree {
             text: diff.text.as_deref().map(clean),
             ..diff
         }))
+    }
+}
+
+/// Everything at a glance. In a run it is another operation: [`ShowOwnRun`].
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShowBoard {}
+
+#[derive(Debug, Serialize)]
+pub struct ShownBoard {
+    #[serde(flatten)]
+    pub board: Board,
+    pub total: BoardTotal,
+}
+
+/// How long the lists are that are shown in part. All others are whole.
+#[derive(Debug, Serialize)]
+pub struct BoardTotal {
+    pub ready: u64,
+}
+
+impl Operation for ShowBoard {
+    const NAME: &'static str = "board";
+    const READS: bool = true;
+    type Output = ShownBoard;
+
+    fn run(self, call: &Call<'_>) -> Result<ShownBoard, Failure> {
+        let ground = call.ground()?;
+        let me = call.actor(&ground.engine)?;
+        let board = ground.engine.board(&ground.place, me.as_ref())?;
+        let ready = board.ready_count;
+        Ok(ShownBoard {
+            board,
+            total: BoardTotal { ready },
+        })
     }
 }
 

@@ -12,8 +12,10 @@ use weald_core::name::SessionName;
 use super::agent_views::OneAgent;
 use super::looking::ShownDiff;
 use super::messages::Messages;
+use super::works::Worked;
 use super::{Operation, within_reason};
 use crate::agents::drivers::driver_for;
+use crate::progress::LogView;
 use crate::supervision::Tail;
 use crate::{
     Against, AgentError, AgentQuery, AgentView, Call, DiffStyle, Failure, Ground, Landings, exit,
@@ -22,6 +24,8 @@ use crate::{
 entries!(
     DiffAgent,
     ReadLog,
+    FollowLog,
+    AttachAgent,
     SteerAgent,
     PauseAgent,
     ResumeAgent,
@@ -123,6 +127,104 @@ impl Operation for ReadLog {
     }
 }
 
+/// Shows an agent's output, also while it comes.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FollowLog {
+    pub agent: String,
+    /// Only so many lines from its end.
+    pub tail: Option<usize>,
+    /// As it came.
+    pub raw: bool,
+    /// Until the agent ends.
+    pub follow: bool,
+}
+
+#[derive(Debug, Serialize)]
+pub struct ShownLog {}
+
+impl Operation for FollowLog {
+    const NAME: &'static str = "agent_logs_follow";
+    const READS: bool = true;
+    const TAKES_STREAMS: bool = true;
+    type Output = ShownLog;
+
+    fn run(self, call: &Call<'_>) -> Result<ShownLog, Failure> {
+        let ground = call.ground()?;
+        let id = ground.engine.find_agent(&self.agent)?.id;
+        let view = LogView::Kept {
+            lines: self.tail,
+            raw: self.raw,
+        };
+        let mut reader = call.progress.log_of(&ground, id, view)?;
+        while self.follow && !reader.has_left() {
+            ground.engine.reap_agents()?;
+            let is_over = ground.engine.agent(id)?.status.is_over();
+            reader.show()?;
+            if is_over {
+                break;
+            }
+            std::thread::sleep(POLL);
+        }
+        Ok(ShownLog {})
+    }
+}
+
+/// Shows an agent's output until it ends or the reader leaves, and passes on what is typed meanwhile.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AttachAgent {
+    pub agent: String,
+    /// With how many lines of its output to begin; all unless given.
+    pub tail: Option<usize>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Attached {
+    /// What came of its work, if it has ended.
+    pub ended: Option<Box<Worked>>,
+}
+
+impl Operation for AttachAgent {
+    const NAME: &'static str = "agent_attach";
+    const TAKES_STREAMS: bool = true;
+    type Output = Attached;
+
+    fn run(self, call: &Call<'_>) -> Result<Attached, Failure> {
+        call.cancel.catch();
+        let ground = call.ground()?;
+        let id = ground.engine.find_agent(&self.agent)?.id;
+        let view = LogView::Growing(self.tail);
+        let mut reader = call.progress.log_of(&ground, id, view)?;
+        loop {
+            ground.engine.reap_agents()?;
+            let agent = ground.engine.agent(id)?;
+            reader.show()?;
+            if agent.status.is_over() {
+                let ended = Some(Box::new(Worked::of(call, &ground, agent)?));
+                return Ok(Attached { ended });
+            }
+            if call.cancel.asked().is_some() {
+                call.note(&format!(
+                    "{id} keeps running; reattach with: weald agent attach {id}, stop it with: weald agent stop {id}"
+                ));
+                return Ok(Attached { ended: None });
+            }
+            for line in reader.typed() {
+                let from = call.session(&ground.engine)?;
+                let sent = send(&ground, &agent, from, Urgency::Steer, line)?;
+                call.note(&format!("message {} for {id}", sent.id));
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+
+    fn exit(attached: &Attached) -> u8 {
+        let ended = attached.ended.as_ref();
+        ended.map_or(exit::DONE, |worked| worked.exit_code())
+    }
+}
+
 /// Puts words into an agent's inbox.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -173,7 +275,7 @@ fn is_listening(ground: &Ground, agent: &Agent) -> bool {
 }
 
 /// Puts words into an agent's inbox; one that is over reads nothing.
-pub fn send(
+fn send(
     ground: &Ground,
     agent: &Agent,
     from: SessionName,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use weald_core::SignedDuration;
 use weald_core::agent::{Agent, AgentStatus, Goal, Outcome, Stage};
+use weald_core::landing::Landing;
 use weald_core::name::SessionName;
 use weald_core::task::{Task, TaskStatus};
 
@@ -18,9 +19,11 @@ use crate::supervision::{
     launch, place_of, put_back, refuse_undecided, require_begun, start_behind, start_in_main,
     tell_again, tell_placed, withdraw,
 };
-use crate::{AgentRequest, AgentView, Agents, Call, Created, Failure, Ground, NewTree, exit};
+use crate::{
+    AgentRequest, AgentView, Agents, Call, Created, Failure, Ground, Landings, NewTree, exit,
+};
 
-entries!(SpawnAgent, RestartAgent, StartWorker);
+entries!(SpawnAgent, RestartAgent, StartWorker, RunWorker);
 
 /// How long a new agent has to begin.
 const BEGINNING: Duration = Duration::from_secs(60);
@@ -317,6 +320,71 @@ impl Operation for StartWorker {
             worker: WorkerView { name, pid, log },
             agents,
             notices: agent.is_none().then(|| vec![waits]),
+        })
+    }
+}
+
+/// Runs agents on ready tasks, one after the other, and reports each task that is finished.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunWorker {
+    /// After how many tasks it ends.
+    pub max: Option<u64>,
+    /// After how long without work.
+    pub idle_timeout: Option<SignedDuration>,
+    pub how: AgentWish,
+}
+
+/// A task that a worker finished.
+#[derive(Debug, Serialize)]
+pub struct FinishedTask {
+    pub task: Task,
+    pub outcome: String,
+    pub agent: Agent,
+    #[serde(serialize_with = "crate::landing::serialize")]
+    pub landing: Option<Landing>,
+}
+
+/// A worker that has ended.
+#[derive(Debug, Serialize)]
+pub struct EndedWorker {
+    pub exit: u8,
+}
+
+impl Operation for RunWorker {
+    const NAME: &'static str = "worker_run";
+    const TAKES_STREAMS: bool = true;
+    type Output = EndedWorker;
+
+    fn run(self, call: &Call<'_>) -> Result<EndedWorker, Failure> {
+        call.cancel.catch();
+        let ground = call.ground()?;
+        let worker = Worker::new(call, &ground, &self.how, self.max, self.idle_timeout)?;
+        let name = worker.name.clone();
+        let report = &mut |ground: &Ground, agent: &Agent| {
+            let finished = FinishedTask::of(call, ground, agent)?;
+            call.progress.finished(&name, &finished)
+        };
+        let exit = worker.work(call, ground, report)?;
+        Ok(EndedWorker { exit })
+    }
+
+    fn exit(ended: &EndedWorker) -> u8 {
+        ended.exit
+    }
+}
+
+impl FinishedTask {
+    fn of(call: &Call<'_>, ground: &Ground, agent: &Agent) -> Result<Self, Failure> {
+        let end = agent.end.as_ref();
+        Ok(Self {
+            task: ground.engine.task(&agent.task)?.task,
+            outcome: end.map_or("unknown", |end| end.outcome.as_str()).to_owned(),
+            agent: agent.clone(),
+            landing: match end.and_then(|end| end.landing) {
+                Some(id) => Some(Landings::new(&ground.trees(call)?).landing(id)?),
+                None => None,
+            },
         })
     }
 }

@@ -21,17 +21,16 @@ use super::empty;
 use super::reporting::{Ending, write_down};
 use crate::Failure;
 use crate::authority::{Authority, Mandate};
+use crate::hidden_files::named_files_unseen;
 use crate::landing::{Mode, work_landings};
-use crate::named_files_unseen;
-use crate::window::Windows;
 use crate::{Call, Ground};
 
 /// Supervises an agent from its beginning to its end. Whatever goes wrong is in its record.
-pub fn live(call: &Call<'_>, id: AgentId, windows: &dyn Windows) -> Result<u8, Failure> {
+pub fn live(call: &Call<'_>, id: AgentId) -> Result<u8, Failure> {
     let ground = call.landing_ground()?;
     let me = Agents::new(&ground.trees(call)?).identity()?;
     let agent = ground.engine.decide_agent(id, AgentInput::Supervised(me))?;
-    let ended = work(call, &ground, &agent, windows);
+    let ended = work(call, &ground, &agent);
     let end = match ended {
         Ok(end) => end,
         Err(failure) => {
@@ -48,15 +47,10 @@ pub fn live(call: &Call<'_>, id: AgentId, windows: &dyn Windows) -> Result<u8, F
     Ok(0)
 }
 
-fn work(
-    call: &Call<'_>,
-    ground: &Ground,
-    agent: &Agent,
-    windows: &dyn Windows,
-) -> Result<End, Failure> {
+fn work(call: &Call<'_>, ground: &Ground, agent: &Agent) -> Result<End, Failure> {
     let before = empty::checkout_before(call, ground, agent)?;
     let (watched, code, found) = match agent.begin_at {
-        Stage::Run => watch(call, ground, agent, windows)?,
+        Stage::Run => watch(call, ground, agent)?,
         Stage::Finish => (None, agent.code.or(Some(0)), None),
     };
     let finishing = AgentInput::Finishing { code };
@@ -132,16 +126,11 @@ fn superseded(ground: &Ground, agent: &Agent, end: End) -> Result<End, Failure> 
 /// How it went wrong, if it did; its exit code; and what was found in its worktree at its end.
 type Watch = (Option<(Outcome, String)>, Option<i32>, Option<Look>);
 
-fn watch(
-    call: &Call<'_>,
-    ground: &Ground,
-    agent: &Agent,
-    windows: &dyn Windows,
-) -> Result<Watch, Failure> {
+fn watch(call: &Call<'_>, ground: &Ground, agent: &Agent) -> Result<Watch, Failure> {
     let trees = ground.trees(call)?;
     let arguments: Vec<_> = agent.command.iter().map(Into::into).collect();
     let driver = driver_for(ground.config(), Some(&agent.driver), &arguments)?;
-    let mut window = windows.open(&trees)?;
+    let mut window = call.windows()?.open(&trees)?;
     let mut prepared = Agents::new(&trees).prepare_agent(agent, driver, window.folder(), None)?;
     prepared.passed = window.grant(&mut prepared.request)?;
     let authority = Authority {

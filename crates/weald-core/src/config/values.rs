@@ -3,13 +3,13 @@
 use std::fmt;
 
 use jiff::SignedDuration;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::kinds::{Key, Kind};
 use crate::landing_message::check_message;
 use crate::naming::check_template;
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Value {
     /// Text, template, choice or duration (as written).

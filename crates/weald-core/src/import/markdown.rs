@@ -180,9 +180,6 @@ mod tests {
         );
         assert_eq!(parsed.tasks[1].task.status, TaskStatus::Completed);
         assert_eq!(parsed.errors.len(), 2, "{:?}", parsed.errors);
-        assert_eq!(
-            (parsed.errors[0].line, parsed.errors[0].code),
-            (8, "bad_id")
-        );
+        assert_eq!(parsed.codes()[0], (8, "bad_id"));
     }
 }

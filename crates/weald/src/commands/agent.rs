@@ -9,19 +9,15 @@ mod pulse;
 mod starts;
 
 use std::io::{self, Write};
-use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use weald_app::operations::agent_views::OneAgent;
-use weald_app::{AgentView, Failure, Ground};
+use weald_app::{AgentView, Failure};
 use weald_core::agent::Agent as Record;
 
 use crate::completion;
 use crate::context::Context;
 use crate::ui::{ACCENT, DIM, Out, Table, joined, paint};
-
-/// How often an agent is looked at while its output is shown.
-const POLL: Duration = Duration::from_millis(50);
 
 /// Start, watch and steer agents in the background.
 #[derive(Subcommand)]
@@ -67,12 +63,6 @@ struct Which {
     /// Agent ID, task, name or worktree
     #[arg(value_name = "ID", add = completion::agents())]
     id: String,
-}
-
-impl Which {
-    fn find(&self, ground: &Ground) -> Result<Record, Failure> {
-        Ok(ground.engine.find_agent(&self.id)?)
-    }
 }
 
 /// One agent as it is now.

@@ -3,12 +3,13 @@
 use std::io::{self, IsTerminal, Write};
 
 use clap::Args;
-use weald_app::{Failure, Landings, Review, exit};
+use weald_app::Failure;
+use weald_app::operations::approvals::{ApproveLanding, ApprovedLanding};
 
 use super::land::short;
 use crate::completion;
 use crate::context::Context;
-use crate::ui::{ACCENT, DIM, Fields, Out, clean_line, paint};
+use crate::ui::{ACCENT, DIM, Out, clean_line, paint};
 
 /// How many commits and files are shown to people.
 const SHOWN: usize = 30;
@@ -33,60 +34,23 @@ pub struct Approve {
 
 impl Approve {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.ground()?;
-        let is_attended = io::stdin().is_terminal() && io::stderr().is_terminal();
-        if !self.yes && !is_attended {
-            return Err(Failure::new(
-                "needs_terminal",
-                exit::REFUSED,
-                "a person has to approve this in a terminal, and this is not one; nothing was approved",
+        let has_terminal = io::stdin().is_terminal() && io::stderr().is_terminal();
+        let answer = context.perform(ApproveLanding {
+            tree: self.name,
+            head: self.head,
+            is_attended: self.yes || has_terminal,
+        })?;
+        let ApprovedLanding { approval, tree, .. } = &answer;
+        context.ui.show(&answer, |out| {
+            print_review(out, &answer)?;
+            writeln!(
+                out,
+                "{} may land on {} at {}",
+                paint(ACCENT, &tree.tree.name),
+                approval.target,
+                short(&approval.head)
             )
-            .hint(format!(
-                "in a terminal: weald approve{0}; in a script of your own: weald approve{0} --yes",
-                self.name
-                    .as_ref()
-                    .map_or(String::new(), |name| format!(" {name}"))
-            )));
-        }
-        let trees = ground.trees(context)?;
-        let review =
-            Landings::new(&trees).review_landing(self.name.as_deref(), self.head.as_deref())?;
-        context.tell(&ground.engine);
-        if review.uncommitted > 0 {
-            let changes = match review.uncommitted {
-                1 => "1 uncommitted change".to_owned(),
-                count => format!("{count} uncommitted changes"),
-            };
-            context.warn(&format!(
-                "{changes} in {}: not part of the approval",
-                review.tree.name
-            ));
-        }
-        if !context.ui.is_json() {
-            let mut out = context.ui.out();
-            shown(&mut out, &review)?;
-            out.flush()?;
-        }
-        let (tree, approval) = Landings::new(&trees).approve_landing(&review)?;
-        context.tell(&ground.engine);
-        context.ui.answer(
-            || {
-                Fields::new()
-                    .with("approval", &approval)
-                    .with("tree", &trees.view(tree.clone()))
-                    .with("commits", &review.commits)
-                    .with("files", &review.files)
-            },
-            |out| {
-                writeln!(
-                    out,
-                    "{} may land on {} at {}",
-                    paint(ACCENT, &tree.name),
-                    approval.target,
-                    short(&approval.head)
-                )
-            },
-        )
+        })
     }
 }
 
@@ -99,7 +63,7 @@ fn commit_id(text: &str) -> Result<String, String> {
     }
 }
 
-fn shown(out: &mut Out, approved: &Review) -> io::Result<()> {
+fn print_review(out: &mut Out, approved: &ApprovedLanding) -> io::Result<()> {
     for commit in approved.commits.iter().take(SHOWN) {
         let id = paint(DIM, short(&commit.commit));
         writeln!(out, "  {id} {}", clean_line(&commit.subject))?;

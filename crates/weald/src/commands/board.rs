@@ -2,51 +2,26 @@
 
 use std::io::{self, Write};
 
-use serde_json::{Map, Value, json};
+use weald_app::operations::looking::ShowBoard;
 use weald_app::{Board, Failure};
 use weald_core::Timestamp;
 use weald_core::agent::Agent;
 use weald_core::name::SessionName;
-use weald_core::task::Task;
+use weald_core::task::{Task, TaskStatus};
 use weald_core::tree::Tree;
 
 use super::agent;
 use crate::context::Context;
 use crate::ui::{
-    ACCENT, DIM, Fields, HEADING, Out, ago, because, clean_line, fitting, joined, left, paint,
-    status_style,
+    ACCENT, DIM, HEADING, Out, ago, because, clean_line, fitting, joined, left, paint, status_style,
 };
 
 pub fn run(context: &Context<'_>) -> Result<u8, Failure> {
-    let ground = context.ground()?;
-    let me = context.actor(&ground.engine)?;
-    let board = ground.engine.board(&ground.place, me.as_ref())?;
+    let answer = context.perform(ShowBoard {})?;
     let now = context.now();
     context
         .ui
-        .answer(|| fields(&board), |out| print(out, &board, now))
-}
-
-fn fields(board: &Board) -> Fields {
-    let counts: Map<String, Value> = board
-        .counts
-        .iter()
-        .map(|(status, count)| (status.to_string(), (*count).into()))
-        .collect();
-    Fields::new()
-        .with("counts", &counts)
-        .with("ready_count", &board.ready_count)
-        // All other lists are whole.
-        .with("total", &json!({"ready": board.ready_count}))
-        .with("ready", &board.ready)
-        .with("in_progress", &board.in_progress)
-        .with("trees", &board.trees)
-        .with("agents", &board.agents)
-        .with("queue", &board.queue)
-        .with("queue_paused", &board.queue_paused)
-        .with("conflicts", &board.conflicts)
-        .with("needs", &board.needs)
-        .with("sessions", &board.sessions)
+        .show(&answer, |out| print(out, &answer.board, now))
 }
 
 fn print(out: &mut Out, board: &Board, now: Timestamp) -> io::Result<()> {
@@ -58,11 +33,11 @@ fn print(out: &mut Out, board: &Board, now: Timestamp) -> io::Result<()> {
         return writeln!(out, "See it work first:  weald demo");
     }
     print_needs(out, board)?;
-    let counts: Vec<_> = board
-        .counts
-        .iter()
-        .map(|(status, count)| format!("{count} {}", paint(status_style(*status), status)))
-        .collect();
+    let counts = TaskStatus::ALL.into_iter().filter_map(|status| {
+        let count = board.counts.get(&status)?;
+        Some(format!("{count} {}", paint(status_style(status), status)))
+    });
+    let counts: Vec<_> = counts.collect();
     let counts = match counts.is_empty() {
         true => "none".to_owned(),
         false => counts.join(", "),

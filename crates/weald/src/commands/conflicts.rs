@@ -13,7 +13,7 @@ use weald_core::id::Seq;
 use crate::cli::duration;
 use crate::completion;
 use crate::context::Context;
-use crate::ui::{ACCENT, DIM, Out, clean, clean_line, paint};
+use crate::ui::{ACCENT, DIM, Out, clean, clean_line, nobody_reads, paint};
 
 /// How long watching waits before it looks whether anybody still reads.
 const GLANCE: Duration = Duration::from_millis(500);
@@ -87,18 +87,18 @@ impl Conflicts {
                 _ => show(context, &FoundConflicts { radar, told })?,
             }
             before = Some(now);
-            if !self.rest(context, ground)? {
+            if !self.rest(ground)? {
                 return Ok(exit::DONE);
             }
         }
     }
 
     /// Waits until something was recorded, or long enough; false when nobody reads any more.
-    fn rest(&self, context: &Context<'_>, ground: &Ground) -> Result<bool, Failure> {
+    fn rest(&self, ground: &Ground) -> Result<bool, Failure> {
         let seq = ground.engine.wait_for_events(Seq(0), Duration::ZERO)?;
         let until = Instant::now() + self.every.unsigned_abs();
         loop {
-            if context.ui.nobody_reads() {
+            if nobody_reads() {
                 return Ok(false);
             }
             let left = until.saturating_duration_since(Instant::now());

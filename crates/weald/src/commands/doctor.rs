@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use weald_app::operations::Operation;
-use weald_app::operations::doctor::{AdoptCopy, AdoptTrees, Examine};
+use weald_app::operations::doctor::{AdoptCopy, AdoptRestored, Examine};
 use weald_app::{AdoptedCopy, Failure};
 use weald_core::id::LandingId;
 
@@ -68,7 +68,7 @@ impl Doctor {
 }
 
 fn adopt_trees(context: &Context<'_>, places: Vec<PathBuf>) -> Result<u8, Failure> {
-    let answer = context.perform(AdoptTrees { places })?;
+    let answer = context.perform(AdoptRestored { places })?;
     context.ui.show(&answer, |out| {
         answer.trees.iter().try_for_each(|view| {
             let path = view.tree.path.display().to_string();

@@ -15,7 +15,7 @@ use weald_core::name::TreeName;
 
 use crate::completion;
 use crate::context::Context;
-use crate::ui::{ACCENT, DIM, Out, clean_line, joined, paint, within};
+use crate::ui::{ACCENT, DIM, Out, clean_line, joined, nobody_reads, paint, within};
 
 /// How long following waits before it looks whether anybody still reads.
 const ROUND: Duration = Duration::from_secs(1);
@@ -109,7 +109,7 @@ fn follow(context: &Context<'_>, mut request: ListEvents) -> Result<(), Failure>
         let shown = context.perform(request.clone())?.events;
         print_all(context, &mut out, &shown)?;
         out.flush()?;
-        if context.ui.nobody_reads() {
+        if nobody_reads() {
             return Ok(());
         }
         request.limit = ListEvents::MOST;
@@ -127,7 +127,7 @@ fn follow(context: &Context<'_>, mut request: ListEvents) -> Result<(), Failure>
                 if newest > seen {
                     break;
                 }
-                if context.ui.nobody_reads() {
+                if nobody_reads() {
                     return Ok(());
                 }
             },

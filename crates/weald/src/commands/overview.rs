@@ -11,7 +11,7 @@ use weald_core::store::Store;
 use super::agent;
 use super::list::nothing;
 use crate::context::Context;
-use crate::ui::{ACCENT, DIM, Fields, Out, Table, ago, paint};
+use crate::ui::{ACCENT, DIM, Fields, Out, Table, ago, nobody_reads, paint};
 
 /// How often a live view looks again; sooner when something was written.
 const EVERY: Duration = Duration::from_secs(2);
@@ -134,7 +134,7 @@ fn rest(context: &Context<'_>, ground: &Ground) -> Result<bool, Failure> {
     let before = store.read()?.last_seq()?;
     let mut left = EVERY;
     loop {
-        if context.cancel.asked().is_some() || context.ui.nobody_reads() {
+        if context.cancel.asked().is_some() || nobody_reads() {
             return Ok(true);
         }
         if left.is_zero() || store.wait(before, TURN.min(left))? != before {

@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use rustix::fs::OFlags;
 
+use weald_app::called_as::CalledAs;
 use weald_app::{Failure, exit};
 
 use super::completions;
 use super::enter::quoted;
 use crate::context::Context;
-use crate::own_program::OwnProgram;
 
 /// The variable in which the script names its file.
 pub const CD_FILE: &str = "WEALD_CD_FILE";
@@ -48,7 +48,7 @@ const PROGRAM: &str = "command WEALD";
 
 impl ShellInit {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let own = OwnProgram::find(context)?;
+        let own = CalledAs::find(context)?;
         let (program, completer) = match own.is_on_path {
             true => ("command weald".to_owned(), "weald".to_owned()),
             false => (quoted(&own.word), own.word),

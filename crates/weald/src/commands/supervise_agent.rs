@@ -8,7 +8,6 @@ use rustix::process::setsid;
 use weald_app::Failure;
 use weald_app::supervision::live;
 use weald_core::agent::AgentId;
-use weald_server::broker::Brokers;
 
 use crate::context::Context;
 
@@ -25,6 +24,6 @@ impl SuperviseAgent {
         let _ = setsid();
         context.cancel.catch();
         context.news.go_behind();
-        live(context, self.id, &Brokers)
+        live(context, self.id)
     }
 }

@@ -8,9 +8,9 @@ use weald_core::agent::{Agent, Goal, Outcome};
 use weald_core::landing::{Landing, LandingStatus};
 use weald_core::task::Task;
 
-use super::land::{told_kept_changes, told_signature};
+use super::land::told_signature;
 use super::phase;
-use crate::ui::{Out, because, clean, clean_line, indented};
+use crate::ui::{Out, because, clean, clean_line, indented, print_kept_changes};
 
 /// What came of work on a task.
 pub fn tell_ended(out: &mut Out, ended: &Ended) -> io::Result<()> {
@@ -103,7 +103,7 @@ pub fn tell_parts(
         }
     }
     if let Some(landing) = landing {
-        told_kept_changes(out, landing)?;
+        print_kept_changes(out, landing)?;
     }
     if let Some(report) = agent
         .report

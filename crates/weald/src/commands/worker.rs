@@ -7,17 +7,14 @@ use std::io::{self, Write};
 
 use clap::Args;
 use rustix::process::setsid;
-use weald_app::operations::starts::{StartWorker, StartedWorker};
-use weald_app::{Failure, Ground, Landings, supervision};
+use weald_app::Failure;
+use weald_app::operations::starts::{RunWorker, StartWorker, StartedWorker};
 use weald_core::SignedDuration;
-use weald_core::agent::Agent;
-use weald_core::name::SessionName;
 
-use super::land;
 use super::work::How;
 use crate::cli::duration;
 use crate::context::Context;
-use crate::ui::{ACCENT, Fields, Out, paint};
+use crate::ui::{ACCENT, Out, paint};
 
 /// Run agents on ready tasks, one after another
 ///
@@ -62,12 +59,12 @@ impl Worker {
             // Out of the terminal's session: closing it changes nothing here.
             let _ = setsid();
         }
-        context.cancel.catch();
-        let ground = context.ground()?;
-        let worker = supervision::Worker::new(context, &ground, &how, max, idle_timeout)?;
-        let name = worker.name.clone();
-        let report = &mut |ground: &Ground, agent: &Agent| print(context, &name, ground, agent);
-        worker.work(context, ground, report)
+        let ended = context.perform(RunWorker {
+            max,
+            idle_timeout,
+            how,
+        })?;
+        Ok(ended.exit)
     }
 }
 
@@ -89,50 +86,4 @@ fn tell_started(out: &mut Out, started: &StartedWorker) -> io::Result<()> {
         out,
         "  to stop it: weald msg send {name} stop --type shutdown"
     )
-}
-
-/// One line a finished task.
-fn print(
-    context: &Context<'_>,
-    name: &SessionName,
-    ground: &Ground,
-    agent: &Agent,
-) -> Result<(), Failure> {
-    let task = ground.engine.task(&agent.task)?.task;
-    let landing = match agent.end.as_ref().and_then(|end| end.landing) {
-        Some(id) => Some(Landings::new(&ground.trees(context)?).landing(id)?),
-        None => None,
-    };
-    let outcome = agent
-        .end
-        .as_ref()
-        .map_or("unknown", |end| end.outcome.as_str());
-    let mut out = context.ui.out();
-    if context.ui.is_json() {
-        let fields = Fields::new()
-            .with("task", &task)
-            .with("outcome", &outcome)
-            .with("agent", agent)
-            .with(
-                "landing",
-                &landing.as_ref().map(weald_app::landing::as_json),
-            );
-        writeln!(out, "{}", fields.finish())?;
-    } else {
-        let tree = agent.tree.as_ref();
-        let tree = tree.map_or(String::new(), |tree| format!("; worktree {tree}"));
-        let (ended, status) = (outcome.replace('_', " "), task.status.to_string());
-        writeln!(
-            out,
-            "{}: task {} ({}): agent {ended}; task {}{tree}",
-            name,
-            task.id,
-            task.subject,
-            status.replace('_', " ")
-        )?;
-        if let Some(landing) = &landing {
-            land::told_kept_changes(&mut out, landing)?;
-        }
-    }
-    Ok(out.flush()?)
 }

@@ -2,12 +2,11 @@
 
 use clap::Args;
 
-use weald_app::operations::orders::ReadLog;
+use weald_app::operations::orders::{FollowLog, ReadLog};
 use weald_app::{Failure, exit};
 
 use super::Which;
 use crate::context::Context;
-use crate::following::Log;
 
 /// Show an agent's output
 #[derive(Args)]
@@ -43,19 +42,12 @@ impl Logs {
             })?;
             return context.ui.show(&answer, |_| Ok(()));
         }
-        let ground = context.ground()?;
-        let agent = self.which.find(&ground)?;
-        let mut tail = Log::new(context.ui, &ground, agent.id)?.whole(self.raw);
-        tail.show_last(self.tail)?;
-        while self.follow && !context.ui.nobody_reads() {
-            ground.engine.reap_agents()?;
-            let is_over = ground.engine.agent(agent.id)?.status.is_over();
-            tail.show()?;
-            if is_over {
-                break;
-            }
-            std::thread::sleep(super::POLL);
-        }
+        context.perform(FollowLog {
+            agent: self.which.id,
+            tail: self.tail,
+            raw: self.raw,
+            follow: self.follow,
+        })?;
         Ok(exit::DONE)
     }
 }

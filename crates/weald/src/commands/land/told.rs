@@ -11,7 +11,9 @@ use weald_core::landing::{Cleanup, Landing, LandingStatus};
 use weald_core::signature::Signature;
 
 use crate::context::Context;
-use crate::ui::{ACCENT, DIM, Out, WARNING, clean, clean_line, indented, joined, paint};
+use crate::ui::{
+    ACCENT, DIM, Out, WARNING, clean, clean_line, indented, joined, paint, print_kept_changes,
+};
 
 /// Lands, and prints what became of it.
 pub fn answer<O: Operation<Output = Landed>>(
@@ -29,7 +31,7 @@ pub fn answer<O: Operation<Output = Landed>>(
                 Some(left) => told_left(out, landing, left)?,
                 None => told(out, landing)?,
             }
-            told_kept_changes(out, landing)?;
+            print_kept_changes(out, landing)?;
         }
         match landed.untested {
             true => writeln!(
@@ -45,7 +47,7 @@ pub fn answer<O: Operation<Output = Landed>>(
 
 pub fn told_one(out: &mut Out, landing: &Landing) -> io::Result<()> {
     told(out, landing)?;
-    told_kept_changes(out, landing)
+    print_kept_changes(out, landing)
 }
 
 /// The start of a commit's id, for people.
@@ -160,20 +162,6 @@ pub fn told_signature(out: &mut Out, landing: &Landing) -> io::Result<()> {
         Some(signed) => writeln!(out, "  {}", joined(&signed.text())),
         None => Ok(()),
     }
-}
-
-/// Changes of the user's that the landing took out of a checkout and did not put back.
-pub fn told_kept_changes(out: &mut Out, landing: &Landing) -> io::Result<()> {
-    for kept in &landing.kept_changes {
-        writeln!(
-            out,
-            "{}: {}",
-            paint(WARNING, "warning"),
-            joined(&kept.text())
-        )?;
-        writeln!(out, "  get it back: {}", clean_line(&kept.command))?;
-    }
-    Ok(())
 }
 
 fn told_cleanup(out: &mut Out, landing: &Landing) -> io::Result<()> {

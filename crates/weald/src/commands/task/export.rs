@@ -3,8 +3,8 @@
 use std::io::{BufWriter, Write};
 
 use clap::Args;
+use weald_app::operations::transfers::{ExportTasks, ExportedTasks};
 use weald_app::{Failure, exit};
-use weald_core::store::TaskFilter;
 
 use crate::context::Context;
 
@@ -16,7 +16,7 @@ pub struct Export {}
 
 impl Export {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let (tasks, _) = context.engine()?.tasks(&TaskFilter::default())?;
+        let ExportedTasks { tasks } = context.perform(ExportTasks {})?;
         let mut out = BufWriter::new(context.ui.json_out());
         for task in &tasks {
             let line = serde_json::to_string(task).expect("tasks have text keys");

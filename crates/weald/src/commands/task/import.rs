@@ -5,13 +5,13 @@ use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use weald_app::{BadLines, Failure, Ground, Imported, exit, tracker};
-use weald_core::import::{Parsed, parse_jsonl, parse_markdown, parse_workflow};
-use weald_core::source::Tracker;
+use weald_app::operations::Operation;
+use weald_app::operations::transfers::{From, ImportTasks};
+use weald_app::{Failure, Imported, exit};
 
 use crate::cli::SessionArg;
 use crate::context::Context;
-use crate::ui::{Fields, Out, clean_line, joined};
+use crate::ui::{Out, clean_line, joined};
 
 const LIMIT: u64 = 512 * 1024 * 1024;
 
@@ -39,9 +39,6 @@ pub struct Import {
     session: SessionArg,
 }
 
-/// How many issues gh is asked for.
-const ISSUES: u32 = 200;
-
 /// What an input is.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
@@ -59,29 +56,16 @@ enum Format {
 
 impl Import {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let ground = context.ground()?;
-        let engine = &ground.engine;
-        let actor = context.by(&self.session.caller()).actor(engine)?;
-        let parsed = self.parse(context, &ground)?;
-        let bad_lines = match self.strict {
-            true => BadLines::Refuse,
-            false => BadLines::Report,
+        let request = ImportTasks {
+            from: self.given()?,
+            strict: self.strict,
         };
-        let done = engine.import_tasks(actor.as_ref(), parsed, bad_lines)?;
-        context.tell(engine);
-        for warning in &done.warnings {
-            context.warn(warning);
-        }
-        context
-            .ui
-            .answer(|| fields(&done), |out| told(out, &done))?;
-        Ok(match done.errors.is_empty() {
-            true => exit::DONE,
-            false => exit::REFUSED,
-        })
+        let done = context.perform_as(&self.session.caller(), request)?;
+        context.ui.show(&done, |out| told(out, &done))?;
+        Ok(ImportTasks::exit(&done))
     }
 
-    fn parse(&self, context: &Context<'_>, ground: &Ground) -> Result<Parsed, Failure> {
+    fn given(&self) -> Result<From, Failure> {
         let ending = self.file.as_deref().and_then(Path::extension);
         let is_markdown = ending.is_some_and(|ending| ending == "md");
         let format = self.from.unwrap_or(match is_markdown {
@@ -92,49 +76,20 @@ impl Import {
             let told = "--label and --limit are for --from gh";
             return Err(Failure::new("usage", exit::USAGE, told).hint("weald task import --help"));
         }
-        let now = context.now();
+        let input = || read(self.file.as_deref().unwrap_or(Path::new("-")));
+        let issues = || self.file.as_deref().map(read).transpose();
         Ok(match format {
-            Format::Jsonl => parse_jsonl(&self.read()?, now),
-            Format::Markdown => parse_markdown(&self.read()?, now),
-            Format::JeanClaude => parse_workflow(&self.read()?, now),
-            Format::Beads => self.issues(context, ground, Tracker::Beads, &[])?,
-            Format::Gh => {
-                let labels = self.label.iter().map(|label| format!("--label={label}"));
-                let limit = format!("--limit={}", self.limit.unwrap_or(ISSUES));
-                let more: Vec<_> = labels.chain([limit]).collect();
-                self.issues(context, ground, Tracker::Gh, &more)?
-            }
+            Format::Jsonl => From::Jsonl { input: input()? },
+            Format::Markdown => From::Markdown { input: input()? },
+            Format::JeanClaude => From::JeanClaude { input: input()? },
+            Format::Beads => From::Beads { input: issues()? },
+            Format::Gh => From::Gh {
+                input: issues()?,
+                labels: self.label.clone(),
+                limit: self.limit,
+            },
         })
     }
-
-    /// The issues in the file, or those that the tracker has.
-    fn issues(
-        &self,
-        context: &Context<'_>,
-        ground: &Ground,
-        tracker: Tracker,
-        more: &[String],
-    ) -> Result<Parsed, Failure> {
-        let input = match &self.file {
-            Some(_) => self.read()?,
-            None => tracker::named(context, ground, tracker).list(more)?,
-        };
-        Ok(tracker::parse(tracker, &input, context.now()))
-    }
-
-    fn read(&self) -> Result<Vec<u8>, Failure> {
-        read(self.file.as_deref().unwrap_or(Path::new("-")))
-    }
-}
-
-fn fields(done: &Imported) -> Fields {
-    Fields::new()
-        .with("imported", &done.imported)
-        .with("ids", &done.ids)
-        .with("updated", &done.updated)
-        .with("unchanged", &done.unchanged)
-        .with("errors", &done.errors)
-        .with("warnings", &done.warnings)
 }
 
 fn told(out: &mut Out, done: &Imported) -> io::Result<()> {

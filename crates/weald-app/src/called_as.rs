@@ -2,12 +2,10 @@
 
 use std::path::PathBuf;
 
-use weald_app::{Failure, is_program};
-
-use crate::context::Context;
+use crate::{Call, Failure, is_program};
 
 /// This program, as others call it.
-pub struct OwnProgram {
+pub struct CalledAs {
     /// The word to call it by: `weald` if that is this program, else its path.
     pub word: String,
     /// Where it is, as the search path has it.
@@ -16,11 +14,11 @@ pub struct OwnProgram {
     pub is_on_path: bool,
 }
 
-impl OwnProgram {
+impl CalledAs {
     /// Looks into the search path.
-    pub fn find(context: &Context<'_>) -> Result<Self, Failure> {
-        let own = context.helper()?;
-        let path = context.environment.get("PATH").unwrap_or_default();
+    pub fn find(call: &Call<'_>) -> Result<Self, Failure> {
+        let own = call.helper()?;
+        let path = call.environment.get("PATH").unwrap_or_default();
         let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
         let mut found = folders
             .map(|folder| folder.join("weald"))

@@ -1,4 +1,4 @@
-//! A command in the foreground: held by a sandbox or not, its streams passed on, its time and output limited.
+//! A command in the foreground: held by a sandbox or not, this process's streams passed on, its time and output limited.
 
 use std::ffi::OsString;
 use std::io;
@@ -9,13 +9,12 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use rustix::fs::{FileType, fstat};
-use weald_app::{Failure, exit};
 use weald_core::SignedDuration;
 use weald_sandbox::{
     Budget, Ended, Invocation, Policy, Running, launch, launch_unconfined, pass_on,
 };
 
-use crate::context::Context;
+use crate::{Call, Failure, exit};
 
 /// What to run, and how.
 pub struct Held {
@@ -42,7 +41,7 @@ pub struct Started {
 
 impl Held {
     /// Starts it. When this returns without an error the command has been executed.
-    pub fn start(self, context: &Context<'_>) -> Result<Started, Failure> {
+    pub fn start(self, call: &Call<'_>) -> Result<Started, Failure> {
         let is_held = self.policy.is_some();
         let relayed = self.max_output.is_some()
             || (is_held && (must_relay(io::stdout())? || must_relay(io::stderr())?));
@@ -57,7 +56,7 @@ impl Held {
             false => (Stdio::inherit(), Stdio::inherit()),
         };
         let invocation = Invocation {
-            helper: context.helper()?,
+            helper: call.helper()?,
             command: self.command,
             directory: self.directory,
             environment: self.environment,
@@ -80,14 +79,14 @@ impl Held {
 
 impl Started {
     /// Waits for the end. From here on a Ctrl-C is for the command.
-    pub fn wait(self, context: &Context<'_>) -> Result<Ended, Failure> {
+    pub fn wait(self, call: &Call<'_>) -> Result<Ended, Failure> {
         let limit = self.timeout.map(SignedDuration::unsigned_abs);
         let ended = self.running.wait_through_interrupts(limit)?;
         if let Some(bounded) = self.bounded {
-            bounded.finish(context);
+            bounded.finish(call);
         }
         if ended == Ended::TimedOut {
-            context.warn("time limit reached; everything in the run was stopped");
+            call.warn("time limit reached; everything in the run was stopped");
         }
         Ok(ended)
     }
@@ -132,13 +131,13 @@ fn must_relay(stream: impl AsFd) -> Result<bool, Failure> {
 }
 
 impl Bounded {
-    fn finish(self, context: &Context<'_>) {
+    fn finish(self, call: &Call<'_>) {
         for thread in self.threads {
             // Whoever read our output may have seen enough.
             let _ = thread.join();
         }
         if self.budget.was_cut() {
-            context.warn("the output was longer than --max-output; the rest was dropped");
+            call.warn("the output was longer than --max-output; the rest was dropped");
         }
     }
 }

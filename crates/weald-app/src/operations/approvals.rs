@@ -1,0 +1,72 @@
+//! A person's word that exactly these commits may land.
+
+use serde::{Deserialize, Serialize};
+use weald_core::tree::Approval;
+
+use super::Operation;
+use crate::{ApprovedCommit, ApprovedFile, Call, Failure, Landings, TreeView, exit};
+
+entries!(ApproveLanding);
+
+/// Approves what a worktree has to land now. No agent may.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ApproveLanding {
+    /// The worktree or its task.
+    pub tree: Option<String>,
+    /// Only if this is its head, or how that begins.
+    pub head: Option<String>,
+    /// Whether a person is at a terminal, or said that none is needed.
+    pub is_attended: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ApprovedLanding {
+    pub approval: Approval,
+    pub tree: TreeView,
+    pub commits: Vec<ApprovedCommit>,
+    pub files: Vec<ApprovedFile>,
+}
+
+impl Operation for ApproveLanding {
+    const NAME: &'static str = "approve";
+    type Output = ApprovedLanding;
+
+    fn run(self, call: &Call<'_>) -> Result<ApprovedLanding, Failure> {
+        let ground = call.ground()?;
+        if !self.is_attended {
+            let name = self.tree.map(|name| format!(" {name}"));
+            let name = name.unwrap_or_default();
+            return Err(Failure::new(
+                "needs_terminal",
+                exit::REFUSED,
+                "a person has to approve this in a terminal, and this is not one; nothing was approved",
+            )
+            .hint(format!(
+                "in a terminal: weald approve{name}; in a script of your own: weald approve{name} --yes"
+            )));
+        }
+        let trees = ground.trees(call)?;
+        let landings = Landings::new(&trees);
+        let review = landings.review_landing(self.tree.as_deref(), self.head.as_deref())?;
+        let changes = match review.uncommitted {
+            0 => None,
+            1 => Some("1 uncommitted change".to_owned()),
+            count => Some(format!("{count} uncommitted changes")),
+        };
+        if let Some(changes) = changes {
+            call.warn(&format!(
+                "{changes} in {}: not part of the approval",
+                review.tree.name
+            ));
+        }
+        let (tree, approval) = landings.approve_landing(&review)?;
+        call.tell(&ground.engine);
+        Ok(ApprovedLanding {
+            approval,
+            tree: trees.view(tree),
+            commits: review.commits,
+            files: review.files,
+        })
+    }
+}

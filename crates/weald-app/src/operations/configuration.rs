@@ -1,0 +1,339 @@
+//! The configuration of a repository: what counts, where each value comes from, and changing it.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use weald_core::config::{KEYS, Value, check_value, find_key, from_text, profile_text};
+use weald_core::secrets::{STORES, unknown_to_reveal};
+use weald_core::store::Durability;
+
+use super::Operation;
+use crate::{
+    Call, Failure, PRIVATE_FILE, Place, SHARED_FILE, edit_file, exit, hidden_uses, remove_key,
+    require_key,
+};
+
+entries!(ShowConfig, SetConfig, UnsetConfig, ChooseProfile);
+
+/// What runs may see of the hidden.
+const REVEAL: &str = "sandbox.reveal";
+
+/// Shows what counts.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShowConfig {
+    /// Every key unless given.
+    pub key: Option<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ShownConfig {
+    pub config: ConfigValues,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ConfigValues {
+    pub ignored: Vec<IgnoredKey>,
+    /// Where the shared file was read.
+    pub target: Option<Target>,
+    pub values: Vec<KeyValue>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct IgnoredKey {
+    pub key: String,
+    pub origin: String,
+    pub reason: String,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Target {
+    pub branch: String,
+    pub commit: String,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct KeyValue {
+    pub about: String,
+    pub key: String,
+    pub origin: String,
+    pub value: Value,
+}
+
+impl Operation for ShowConfig {
+    const NAME: &'static str = "config_show";
+    const READS: bool = true;
+    type Output = ShownConfig;
+
+    fn run(self, call: &Call<'_>) -> Result<ShownConfig, Failure> {
+        if let Some(key) = &self.key {
+            require_key(key)?;
+        }
+        let loaded = call.config(&call.place()?)?;
+        for note in &loaded.notes {
+            call.note(note);
+        }
+        call.warn_of_ignored(&loaded);
+        let is_wanted = |key: &str| self.key.as_ref().is_none_or(|name| name == key);
+        let values = KEYS.iter().filter(|key| is_wanted(key.name)).map(|key| {
+            let (value, origin) = loaded.config.get(key.name);
+            KeyValue {
+                about: key.about.to_owned(),
+                key: key.name.to_owned(),
+                origin: origin.to_string(),
+                value: value.clone(),
+            }
+        });
+        let ignored = loaded.config.ignored.iter().map(|ignored| IgnoredKey {
+            key: ignored.key.clone(),
+            origin: ignored.origin.to_string(),
+            reason: ignored.reason.clone(),
+        });
+        let config = ConfigValues {
+            ignored: ignored.collect(),
+            target: loaded
+                .target
+                .map(|(branch, commit)| Target { branch, commit }),
+            values: values.collect(),
+        };
+        Ok(ShownConfig { config })
+    }
+}
+
+/// Sets a key in the repository's private file.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SetConfig {
+    pub key: String,
+    pub value: String,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ConfigSet {
+    pub config: SetKey,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct SetKey {
+    pub file: String,
+    /// What runs could see before, where that is what was set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hidden_again: Option<Vec<String>>,
+    pub key: String,
+    pub value: Value,
+}
+
+impl Operation for SetConfig {
+    const NAME: &'static str = "config_set";
+    type Output = ConfigSet;
+
+    fn run(self, call: &Call<'_>) -> Result<ConfigSet, Failure> {
+        let place = call.place()?;
+        let path = place.private().join(PRIVATE_FILE);
+        self.refuse_unknown_stores()?;
+        call.refuse_loosening(&self.key, Some(&self.value))?;
+        let before = self.revealed(call, &place)?;
+        let value = edit_file(&path, &self.key, &self.value)?;
+        let now = self.revealed(call, &place)?;
+        let hidden_again = before.map(|mut names| {
+            names.retain(|name| !now.iter().flatten().any(|still| still == name));
+            names
+        });
+        for name in hidden_again.iter().flatten() {
+            call.note(&format!(
+                "{name} was revealed and is hidden from runs again"
+            ));
+        }
+        let config = SetKey {
+            file: path.display().to_string(),
+            hidden_again,
+            key: self.key,
+            value,
+        };
+        Ok(ConfigSet { config })
+    }
+}
+
+impl SetConfig {
+    /// What runs may see of the hidden, if that is what is set here.
+    fn revealed(&self, call: &Call<'_>, place: &Place) -> Result<Option<Vec<String>>, Failure> {
+        match self.key == REVEAL {
+            true => Ok(Some(call.config(place)?.config.sandbox_reveal.clone())),
+            false => Ok(None),
+        }
+    }
+
+    /// Refuses to reveal what is neither a store nor a variable: nothing would come of it.
+    fn refuse_unknown_stores(&self) -> Result<(), Failure> {
+        let Some(key) = find_key(&self.key).filter(|key| key.name == REVEAL) else {
+            return Ok(());
+        };
+        let Ok(Value::List(names)) = check_value(key, &from_text(key, &self.value)) else {
+            return Ok(());
+        };
+        let unknown = names
+            .iter()
+            .find_map(|name| Some((name, unknown_to_reveal(name)?)));
+        let Some((name, nearest)) = unknown else {
+            return Ok(());
+        };
+        let known: Vec<_> = STORES.iter().map(|store| store.name).collect();
+        let known = known.join(", ");
+        let message = format!(
+            "`{name}` is neither a variable nor a store of secrets; the stores are {known}"
+        );
+        let failure = Failure::new("unknown_store", exit::USAGE, message);
+        Err(failure.hint(format!("did you mean `{nearest}`?")))
+    }
+}
+
+/// Removes a key from the repository's private file.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UnsetConfig {
+    pub key: String,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ConfigUnset {
+    pub config: UnsetKey,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct UnsetKey {
+    pub file: String,
+    pub key: String,
+    /// Whether it was set there.
+    pub removed: bool,
+}
+
+impl Operation for UnsetConfig {
+    const NAME: &'static str = "config_unset";
+    type Output = ConfigUnset;
+
+    fn run(self, call: &Call<'_>) -> Result<ConfigUnset, Failure> {
+        let path = call.place()?.private().join(PRIVATE_FILE);
+        call.refuse_loosening(&self.key, None)?;
+        let config = UnsetKey {
+            removed: remove_key(&path, &self.key)?,
+            file: path.display().to_string(),
+            key: self.key,
+        };
+        Ok(ConfigUnset { config })
+    }
+}
+
+/// Chooses the conventions of a repository.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChooseProfile {
+    /// The current one unless given.
+    pub profile: Option<String>,
+    /// In the file that everyone gets, instead of the private one.
+    pub shared: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ChosenProfile {
+    pub init: Initialized,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Initialized {
+    pub file: String,
+    pub profile: String,
+    /// The command that shows runs what the project seems to use.
+    pub reveal: Option<String>,
+    pub shared: bool,
+    /// What shows that it uses it.
+    #[serde(skip)]
+    pub because: String,
+    /// The branch from which the shared file is read.
+    #[serde(skip)]
+    pub target: Option<String>,
+}
+
+impl Operation for ChooseProfile {
+    const NAME: &'static str = "init";
+    type Output = ChosenProfile;
+
+    fn run(self, call: &Call<'_>) -> Result<ChosenProfile, Failure> {
+        let place = call.place()?;
+        let path = self.file(&place)?;
+        // The first use makes the private directory, with its permissions.
+        call.engine()?;
+        let profile = match self.profile {
+            Some(profile) => profile,
+            None => call.config(&place)?.config.profile.to_owned(),
+        };
+        if !self.shared {
+            call.refuse_loosening("profile", Some(&profile))?;
+        }
+        edit_file(&path, "profile", &profile)?;
+        // A profile may want files for other tools; they are there at once.
+        let engine = call.engine()?;
+        engine.catch_up(Durability::Process);
+        call.tell(&engine);
+        let target = call.config(&place)?.target.map(|(branch, _)| branch);
+        if let Some(folder) = folder_inside(&profile) {
+            call.warn(&format!(
+                "worktrees are inside the checkout, in {folder}/: `git clean -ffdx` deletes them for good (with a single -f it leaves them alone)"
+            ));
+        }
+        let (reveal, because) = proposal(call, &place)?.unzip();
+        let init = Initialized {
+            file: path.display().to_string(),
+            profile,
+            reveal,
+            shared: self.shared,
+            because: because.unwrap_or_default(),
+            target,
+        };
+        Ok(ChosenProfile { init })
+    }
+}
+
+impl ChooseProfile {
+    fn file(&self, place: &Place) -> Result<PathBuf, Failure> {
+        let checkout = place.repository().checkout().map(Path::to_owned);
+        match (self.shared, checkout) {
+            (false, _) => Ok(place.private().join(PRIVATE_FILE)),
+            (true, Some(checkout)) => Ok(checkout.join(SHARED_FILE)),
+            (true, None) => Err(Failure::new(
+                "bare_repository",
+                exit::REFUSED,
+                "a bare repository has no checkout to write weald.toml in",
+            )
+            .hint("weald init (without --shared)")),
+        }
+    }
+}
+
+/// The command that would reveal what the project seems to use of the hidden, and what shows that. Only the user decides.
+fn proposal(call: &Call<'_>, place: &Place) -> Result<Option<(String, String)>, Failure> {
+    let Some(checkout) = place.repository().checkout() else {
+        return Ok(None);
+    };
+    let config = call.config(place)?.config;
+    let (home, all) = (call.environment.home(), call.environment.for_commands());
+    let used = hidden_uses(&config, checkout, home.as_deref(), &all);
+    if used.is_empty() {
+        return Ok(None);
+    }
+    // The setting is replaced as a whole, so what it has comes along.
+    let mut names = config.sandbox_reveal.to_vec();
+    names.extend(used.iter().map(|it| it.name.clone()));
+    let because = used
+        .iter()
+        .map(|it| format!("{} ({})", it.name, it.because));
+    let because = because.collect::<Vec<_>>().join(", ");
+    let command = format!("weald config set sandbox.reveal {}", names.join(","));
+    Ok(Some((command, because)))
+}
+
+/// The folder in the checkout that a profile puts worktrees into.
+fn folder_inside(profile: &str) -> Option<&'static str> {
+    let lines = profile_text(profile)?.lines();
+    let mut inside = lines.filter_map(|line| line.strip_prefix("tree.path = \"{repo}/"));
+    inside.next()?.split("/{").next()
+}

@@ -1,0 +1,243 @@
+//! Connecting weald to a coding agent or to git.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::Operation;
+use crate::called_as::CalledAs;
+use crate::{
+    Call, ChangedConfig, Client, Direction, Failure, FileOutcome, GitLink, Homes, Installation,
+    KeptBecause, exit,
+};
+
+entries!(ConnectProgram);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Program {
+    Claude,
+    Codex,
+    Gemini,
+    Opencode,
+    Git,
+}
+
+impl Program {
+    fn client(self) -> Option<Client> {
+        match self {
+            Self::Claude => Some(Client::Claude),
+            Self::Codex => Some(Client::Codex),
+            Self::Gemini => Some(Client::Gemini),
+            Self::Opencode => Some(Client::Opencode),
+            Self::Git => None,
+        }
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Codex => "codex",
+            Self::Gemini => "gemini",
+            Self::Opencode => "opencode",
+            Self::Git => "git",
+        }
+    }
+}
+
+/// Puts weald's entries into the settings of a program, or takes them out.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConnectProgram {
+    pub program: Program,
+    /// In this repository's files, for everyone who works on it.
+    pub project: bool,
+    pub remove: bool,
+    pub dry_run: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct InstalledWeald {
+    pub install: Connection,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Connection {
+    pub program: Program,
+    pub outcome: Connected,
+    pub dry_run: bool,
+    /// How the entries call weald.
+    pub command: String,
+    pub files: Vec<ChangedConfig>,
+    pub notes: Vec<String>,
+    /// The command that takes it back.
+    #[serde(skip)]
+    pub way_out: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Connected {
+    Installed,
+    AlreadyInstalled,
+    Removed,
+    NotInstalled,
+}
+
+impl Operation for ConnectProgram {
+    const NAME: &'static str = "install";
+    type Output = InstalledWeald;
+
+    fn run(self, call: &Call<'_>) -> Result<InstalledWeald, Failure> {
+        // These files decide what runs on the host later.
+        call.refuse_agent_anywhere("installing weald in other programs")?;
+        let own = CalledAs::find(call)?;
+        let direction = match self.remove {
+            true => Direction::Out,
+            false => Direction::In,
+        };
+        let files = match self.program.client() {
+            Some(client) => self.edit(call, client, &own, direction)?,
+            None => vec![self.link(&own, direction)?],
+        };
+        let changed = files
+            .iter()
+            .any(|file| file.outcome != FileOutcome::Unchanged);
+        let outcome = match (direction, changed) {
+            (Direction::In, true) => Connected::Installed,
+            (Direction::In, false) => Connected::AlreadyInstalled,
+            (Direction::Out, true) => Connected::Removed,
+            (Direction::Out, false) => Connected::NotInstalled,
+        };
+        let install = Connection {
+            program: self.program,
+            outcome,
+            dry_run: self.dry_run,
+            notes: self.notes(&own, outcome, &files),
+            command: own.word,
+            files,
+            way_out: self.way_out(),
+        };
+        for note in &install.notes {
+            call.note(note);
+        }
+        Ok(InstalledWeald { install })
+    }
+}
+
+impl ConnectProgram {
+    fn edit(
+        &self,
+        call: &Call<'_>,
+        client: Client,
+        own: &CalledAs,
+        direction: Direction,
+    ) -> Result<Vec<ChangedConfig>, Failure> {
+        let homes = homes(call)?;
+        let root = match self.project {
+            true => Some(call.place()?.root()),
+            false => None,
+        };
+        let installation = Installation {
+            client,
+            homes: &homes,
+            project: root.as_deref(),
+            weald: &own.word,
+        };
+        Ok(match self.dry_run {
+            true => installation.look(direction)?,
+            false => installation.perform(direction)?,
+        })
+    }
+
+    fn link(&self, own: &CalledAs, direction: Direction) -> Result<ChangedConfig, Failure> {
+        if self.project {
+            let message = "`git weald` can't be installed for one project";
+            return Err(Failure::new("usage", exit::USAGE, message).hint("weald install git"));
+        }
+        let link = GitLink::next_to(&own.program);
+        Ok(match self.dry_run {
+            true => link.look(direction)?,
+            false => link.perform(direction)?,
+        })
+    }
+
+    /// What a person has to know or to do besides.
+    fn notes(&self, own: &CalledAs, outcome: Connected, files: &[ChangedConfig]) -> Vec<String> {
+        if self.remove {
+            return files.iter().flat_map(|file| self.kept(file)).collect();
+        }
+        let mut notes = Vec::new();
+        if !own.is_on_path {
+            let program = own.program.display();
+            notes.push(match self.program {
+                Program::Git => format!("git finds it once the folder of {program} is in PATH"),
+                _ => format!("`weald` in PATH is not this program, so {program} is named"),
+            });
+        }
+        if outcome == Connected::Installed {
+            notes.extend(match self.program {
+                Program::Codex if !self.project => Some(
+                    "Codex runs hooks once you trust them: type /hooks in it; tools work at once"
+                        .to_owned(),
+                ),
+                Program::Codex => Some("Codex reads .codex/ in projects that you trust".to_owned()),
+                Program::Claude if self.project => Some(
+                    "Claude Code asks each of its users before it starts a project's server"
+                        .to_owned(),
+                ),
+                _ => None,
+            });
+        }
+        notes
+    }
+
+    /// The command that takes out what this one puts in.
+    fn way_out(&self) -> String {
+        let place = if self.project { " --project" } else { "" };
+        format!("weald install {}{place} --remove", self.program.as_str())
+    }
+
+    /// What stays in a file, and why.
+    fn kept(&self, file: &ChangedConfig) -> impl Iterator<Item = String> {
+        let (path, way_out) = (file.path.display(), self.way_out());
+        file.kept.iter().map(move |kept| {
+            let entry = &kept.entry;
+            match kept.why {
+                KeptBecause::NotWealds => format!(
+                    "{path}: {entry} stays: it does not start weald itself; if you don't want it, remove it by hand"
+                ),
+                KeptBecause::ThereBefore => format!(
+                    "{path}: {entry} was there before weald was installed, and was left as it is; to remove it, run `{way_out}` again"
+                ),
+            }
+        })
+    }
+}
+
+fn homes(call: &Call<'_>) -> Result<Homes, Failure> {
+    let environment = &call.environment;
+    let none = || {
+        Failure::new("no_home", exit::NOT_FOUND, "HOME is not set")
+            .hint("set HOME to your home directory")
+    };
+    let home = environment.home().ok_or_else(none)?;
+    if !home.is_absolute() {
+        let message = format!("HOME is {}, which is not an absolute path", home.display());
+        let failure = Failure::new("no_home", exit::REFUSED, message);
+        return Err(failure.hint("set HOME to your home directory"));
+    }
+    let named = |variable: &str, below: &str| {
+        let named = environment.get(variable).map(PathBuf::from);
+        let named = named.filter(|path| path.is_absolute());
+        named.unwrap_or_else(|| home.join(below))
+    };
+    Ok(Homes {
+        claude: named("CLAUDE_CONFIG_DIR", ".claude"),
+        codex: named("CODEX_HOME", ".codex"),
+        config: named("XDG_CONFIG_HOME", ".config"),
+        data: named("XDG_DATA_HOME", ".local/share").join("weald"),
+        state: environment.state().ok_or_else(none)?,
+        home,
+    })
+}

@@ -1,0 +1,379 @@
+//! The sandbox without a worktree: running a command in it, saying what it holds back, and trying to get out.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use serde::{Deserialize, Serialize};
+use weald_core::SignedDuration;
+use weald_escape::{Outcome, Pattern, cases, try_case};
+use weald_sandbox::{
+    Ended, Invocation, Level, Limits, Network, Policy, landlock_abi, launch, mount_below_home,
+};
+
+use super::Operation;
+use super::runs::Ran;
+use crate::foreground::Held;
+use crate::{
+    Call, Failure, SandboxRequest, exit, hidden_names, home_layer_of, read_only_home,
+    sandbox_policy, without_secrets,
+};
+
+entries!(ExecSandboxed, ExplainSandbox, TestSandbox);
+
+/// What a run may do, on top of the configuration.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scope {
+    /// Directories that it writes; it starts in the first one.
+    pub write: Vec<PathBuf>,
+    pub read_only: bool,
+    pub no_network: bool,
+    pub level: Option<Level>,
+    /// Shown even though they are below /tmp or /run.
+    pub show: Vec<PathBuf>,
+    pub mask: Vec<PathBuf>,
+    pub sockets: Vec<PathBuf>,
+    pub memory: Option<u64>,
+    /// As if the kernel had this Landlock ABI, for tests.
+    pub simulate_landlock_abi: Option<u32>,
+    pub processes: Option<u64>,
+}
+
+impl Scope {
+    fn policy(&self, call: &Call<'_>) -> Result<Policy, Failure> {
+        if let Some(link) = self.write.iter().find(|path| path.is_symlink()) {
+            let message = format!(
+                "{} is a link, which a run could have put there; name what it leads to",
+                link.display()
+            );
+            return Err(Failure::new("bad_directory", exit::USAGE, message));
+        }
+        let resolve = |path: &PathBuf| {
+            path.canonicalize()
+                .map_err(|source| Failure::file(path, &source))
+        };
+        let write: Vec<_> = self
+            .write
+            .iter()
+            .map(resolve)
+            .collect::<Result<_, _>>()
+            .map_err(Failure::into_usage)?;
+        let config = call.sandbox_config(&write)?;
+        let masked = call.control_planes(&write);
+        let home = call.environment.home();
+        let place = call.place().ok();
+        let variables = call.environment.for_commands();
+        let request = SandboxRequest {
+            main: place.map_or_else(|| call.directory().clone(), |place| place.root()),
+            home_layer: home.as_deref().map(|home| home_layer_of(home, &write[0])),
+            home,
+            variables: &variables,
+            write,
+            masked,
+            state: call.environment.state(),
+        };
+        let mut policy = sandbox_policy(&config, request);
+        policy.level = self.level.unwrap_or(policy.level);
+        if self.no_network {
+            policy.network = Network::Off;
+        }
+        policy.read_only = self.read_only;
+        policy.show.extend(self.show.clone());
+        let in_written = |mask: &PathBuf| {
+            let real = mask.canonicalize().unwrap_or_else(|_| mask.clone());
+            policy.write.iter().any(|write| real.starts_with(write))
+        };
+        if policy.level == Level::Landlock && self.mask.iter().any(in_written) {
+            return Err(Failure::new(
+                "mask_impossible",
+                exit::USAGE,
+                "level landlock can't hide anything inside a writable directory",
+            ));
+        }
+        policy.hidden.extend(self.mask.clone());
+        policy.sockets.extend(self.sockets.clone());
+        policy.simulated.landlock_abi = self.simulate_landlock_abi;
+        policy.limits.memory = self.memory.or(policy.limits.memory);
+        policy.limits.processes = self.processes.or(policy.limits.processes);
+        Ok(policy)
+    }
+}
+
+/// Runs a command that writes only the given directories, on the streams of this process.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExecSandboxed {
+    pub scope: Scope,
+    /// When everything in the run ends.
+    pub timeout: Option<SignedDuration>,
+    /// How many bytes of its output are passed on.
+    pub max_output: Option<u64>,
+    pub command: Vec<OsString>,
+}
+
+impl Operation for ExecSandboxed {
+    const NAME: &'static str = "sandbox_exec";
+    const TAKES_STREAMS: bool = true;
+    const ANYWHERE: bool = true;
+    type Output = Ran;
+
+    fn run(self, call: &Call<'_>) -> Result<Ran, Failure> {
+        let policy = self.scope.policy(call)?;
+        let config = call.sandbox_config(&policy.write)?;
+        let held = Held {
+            policy: Some(policy),
+            command: self.command,
+            directory: self.scope.write[0].clone(),
+            environment: without_secrets(&config, call.environment.for_commands()),
+            timeout: self.timeout,
+            max_output: self.max_output,
+            passed: None,
+        };
+        Ok(Ran {
+            exit: exit::of(held.start(call)?.wait(call)?),
+        })
+    }
+
+    fn exit(ran: &Ran) -> u8 {
+        ran.exit
+    }
+}
+
+/// Says what a run may do, and whether the sandbox works here.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExplainSandbox {
+    /// A worktree, or a directory that is written; the current one unless given.
+    pub of: Option<PathBuf>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ExplainedSandbox {
+    pub sandbox: Explanation,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Explanation {
+    pub available: bool,
+    pub devices: Vec<String>,
+    pub hidden: Vec<String>,
+    pub hidden_secrets: Vec<String>,
+    /// `copy_on_write`, or nothing.
+    pub home: Option<String>,
+    pub home_note: Option<String>,
+    pub landlock_abi: u32,
+    pub level: Level,
+    pub limits: Limits,
+    pub masked: Vec<String>,
+    /// Why it does not work here.
+    pub missing: Option<String>,
+    pub network: Network,
+    pub not_covered: Vec<String>,
+    pub private: Vec<String>,
+    pub refuses: Vec<String>,
+    pub sockets: Vec<String>,
+    pub write: Vec<String>,
+    /// What would make it work.
+    #[serde(skip)]
+    pub hint: String,
+}
+
+impl Operation for ExplainSandbox {
+    const NAME: &'static str = "sandbox_explain";
+    const ANYWHERE: bool = true;
+    type Output = ExplainedSandbox;
+
+    fn run(self, call: &Call<'_>) -> Result<ExplainedSandbox, Failure> {
+        let policy = self.policy(call)?;
+        let missing = probe(call, &policy).err();
+        // Without namespaces nothing can be private but what is its own, and nothing masked.
+        let (private, masked): (&[&str], &[PathBuf]) = match policy.level {
+            Level::Full => (
+                &["/tmp", "/var/tmp", "/run", "/dev/shm", "/dev", "/proc"],
+                &policy.mask,
+            ),
+            Level::Landlock => (&["$TMPDIR"], &[]),
+        };
+        let mut hidden = texts(&policy.hidden);
+        hidden.retain(|path| Path::new(path).symlink_metadata().is_ok());
+        let config = call.sandbox_config(&policy.write)?;
+        let home = call.environment.home();
+        let all = call.environment.for_commands();
+        let home_note = mount_below_home(&policy).map(|point| read_only_home(&point));
+        let layer = policy.home_layer.as_ref().filter(|_| home_note.is_none());
+        let (missing, hint) = match missing {
+            None => (None, None),
+            Some(failure) => (Some(failure.message), failure.hint),
+        };
+        let sandbox = Explanation {
+            available: missing.is_none(),
+            devices: texts(&policy.devices),
+            hidden,
+            hidden_secrets: hidden_names(&config, home.as_deref(), &all),
+            home: layer.map(|_| "copy_on_write".to_owned()),
+            home_note,
+            landlock_abi: landlock_abi(),
+            level: policy.level,
+            masked: texts(masked),
+            missing,
+            network: policy.network,
+            not_covered: words(policy.level.not_covered()),
+            private: words(private),
+            refuses: words(policy.level.refuses()),
+            sockets: texts(&policy.sockets),
+            write: texts(&policy.write),
+            limits: policy.limits,
+            hint: hint.unwrap_or_default(),
+        };
+        Ok(ExplainedSandbox { sandbox })
+    }
+}
+
+impl ExplainSandbox {
+    /// Of a worktree by its name, else of a directory.
+    fn policy(&self, call: &Call<'_>) -> Result<Policy, Failure> {
+        match self.of.as_deref().and_then(Path::to_str) {
+            Some(name) if !Path::new(name).is_dir() => {
+                let ground = call.ground()?;
+                let trees = ground.trees(call)?;
+                Ok(trees.run_policy(&trees.named(Some(name))?))
+            }
+            _ => {
+                let directory = self.of.as_ref().unwrap_or(call.directory());
+                let scope = Scope {
+                    write: vec![directory.clone()],
+                    ..Scope::default()
+                };
+                scope.policy(call)
+            }
+        }
+    }
+}
+
+fn texts(paths: &[PathBuf]) -> Vec<String> {
+    let paths = paths.iter();
+    paths.map(|path| path.display().to_string()).collect()
+}
+
+fn words(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| (*text).to_owned()).collect()
+}
+
+/// Tries the policy on a command that does nothing.
+fn probe(call: &Call<'_>, policy: &Policy) -> Result<(), Failure> {
+    // A probe needs no caches, and should leave none behind.
+    let policy = &Policy {
+        home_layer: None,
+        ..policy.clone()
+    };
+    let invocation = Invocation {
+        helper: call.helper()?,
+        command: vec!["/bin/true".into()],
+        directory: policy.write[0].clone(),
+        environment: Vec::new(),
+        streams: [Stdio::null(), Stdio::null(), Stdio::null()],
+        passed: None,
+    };
+    match launch(policy, invocation)?.wait(None)? {
+        Ended::Code(0) => Ok(()),
+        ended => Err(Failure::new(
+            "sandbox_unavailable",
+            exit::NO_SANDBOX,
+            format!("a probe ended with {ended:?}"),
+        )),
+    }
+}
+
+/// Tries to get out of the sandbox of this machine.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TestSandbox {
+    pub level: Level,
+    /// Only attempts whose name contains this.
+    pub only: Option<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct TestedSandbox {
+    /// How many attempts work without the sandbox.
+    pub cases: usize,
+    pub escaped: Vec<String>,
+    pub level: Level,
+    pub other: OtherAttempts,
+    #[serde(skip)]
+    pub attempts: Vec<Tried>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct OtherAttempts {
+    /// Those that the level does not cover, as documented.
+    pub exceptions: Vec<String>,
+    /// Those that do not work here even without the sandbox.
+    pub no_teeth: Vec<String>,
+}
+
+/// One attempt to get out.
+#[derive(Debug, Clone)]
+pub struct Tried {
+    pub name: String,
+    pub end: AttemptEnd,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AttemptEnd {
+    Denied,
+    Escaped,
+    /// It gets out, and the level does not say otherwise.
+    NotCovered,
+    NoTeeth,
+}
+
+impl Operation for TestSandbox {
+    const NAME: &'static str = "sandbox_test";
+    const ANYWHERE: bool = true;
+    type Output = TestedSandbox;
+
+    fn run(self, call: &Call<'_>) -> Result<TestedSandbox, Failure> {
+        let helper = call.helper()?;
+        let pattern = Pattern::make()?;
+        let mut attempts = Vec::new();
+        for case in cases() {
+            let only = self.only.as_deref().unwrap_or_default();
+            if !case.name.contains(only) {
+                continue;
+            }
+            let is_covered = self.level == Level::Full || case.landlock;
+            let end = match try_case(&case, self.level, &pattern, &helper)? {
+                Outcome::Denied => AttemptEnd::Denied,
+                Outcome::Escaped if is_covered => AttemptEnd::Escaped,
+                Outcome::Escaped => AttemptEnd::NotCovered,
+                Outcome::NoTeeth => AttemptEnd::NoTeeth,
+            };
+            let name = case.name.to_owned();
+            attempts.push(Tried { name, end });
+        }
+        let ended = |end| {
+            let found = attempts.iter().filter(|tried| tried.end == end);
+            found.map(|tried| tried.name.clone()).collect::<Vec<_>>()
+        };
+        let no_teeth = ended(AttemptEnd::NoTeeth);
+        Ok(TestedSandbox {
+            cases: attempts.len() - no_teeth.len(),
+            escaped: ended(AttemptEnd::Escaped),
+            level: self.level,
+            other: OtherAttempts {
+                exceptions: ended(AttemptEnd::NotCovered),
+                no_teeth,
+            },
+            attempts,
+        })
+    }
+
+    fn exit(tested: &TestedSandbox) -> u8 {
+        match tested.escaped.is_empty() {
+            true => exit::DONE,
+            false => exit::REFUSED,
+        }
+    }
+}
