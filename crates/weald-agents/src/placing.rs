@@ -21,7 +21,7 @@ use super::AgentError;
 use super::Agents;
 use super::starting::AgentRequest;
 use weald_control::steps::step;
-use weald_trees::{Binding, BranchExists, Created, NewTree, Outcome, TreeError};
+use weald_trees::{Binding, BranchExists, CreateOutcome, Created, NewTree, TreeError};
 
 impl Agents<'_> {
     /// Finds or makes the tree of an agent's task, and clears it of whoever was there before.
@@ -31,7 +31,7 @@ impl Agents<'_> {
         self.hand_over(&new)?;
         let goes_on = new.branch_exists == BranchExists::Reuse;
         let mut created = self.trees.ensure(&new)?;
-        if goes_on && created.outcome == Outcome::Created {
+        if goes_on && created.outcome == CreateOutcome::Created {
             self.trees.engine.notice(format!(
                 "{} continues on branch {} of the previous worktree, whose uncommitted files are in the trash: weald restore",
                 created.tree.name, created.tree.branch

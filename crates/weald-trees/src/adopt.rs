@@ -6,7 +6,6 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use weald_core::binding::{self, BindStart};
 use weald_core::id::{TaskId, TreeId};
 use weald_core::name::TreeName;
 use weald_core::store::{Counter, Durability, StoreError};
@@ -159,26 +158,22 @@ impl Trees<'_> {
     /// Records it, bound to its task. The note comes last before the commit, when nobody else can be adopting it; one
     /// whose commit fails names a tree that never was.
     fn record_adoption(&self, plan: Tree, registration: &str) -> Result<Tree, TreeError> {
-        let start = match self.config.bind_advances {
-            true => BindStart::Start(None),
-            false => BindStart::Keep,
-        };
+        let start = self.bind_start();
         self.engine.change(self.actor(), Durability::Process, |tx| {
             for known in tx.trees()? {
                 if known.is_wanted() && (known.name == plan.name || known.path == plan.path) {
                     return Err(TreeError::exists(known));
                 }
             }
-            let task = match &plan.task {
-                Some(id) => Some(require_task_record(tx, id)?),
-                None => None,
-            };
+            let task = plan
+                .task
+                .as_ref()
+                .map(|id| require_task_record(tx, id))
+                .transpose()?;
             let (mut tree, change) = tree_rules::adopt(plan);
             tx.record(self.actor(), change)?;
             if let Some(task) = task {
-                let (_, bound, change) = binding::bind(&task, &tree, start, tx.now())?;
-                tx.record(self.actor(), change)?;
-                tree = bound;
+                tree = self.bind_in(tx, &task, &tree, start)?.1;
             }
             let note = TreeNote {
                 tree: tree.id,
@@ -231,13 +226,6 @@ impl Trees<'_> {
             Some(other) => Err(broken(format!("it is registered as {}", other.display())).into()),
             None => Err(broken("its registration can't be read".to_owned()).into()),
         }
-    }
-
-    fn registered(&self) -> Result<Vec<Registration>, TreeError> {
-        let registrations = self.registrations();
-        registrations
-            .list()
-            .map_err(at(&registrations.directory("")))
     }
 
     /// A note of a tree on record is weald's; any other is left from something that never counted.

@@ -3,8 +3,9 @@
 use weald_core::binding::{self, BindStart};
 use weald_core::id::TaskId;
 use weald_core::name::SessionName;
-use weald_core::store::{Durability, Read};
+use weald_core::store::{Durability, Read, Write};
 use weald_core::task::Task;
+use weald_core::tree::Tree;
 
 use super::{TreeError, Trees, called, require_task_record};
 
@@ -49,9 +50,7 @@ impl Trees<'_> {
                     }
                 }
                 let current = tx.tree_by_id(tree.id)?.unwrap_or_else(|| tree.clone());
-                let (task, _, change) = binding::bind(&task, &current, start, tx.now())?;
-                tx.record(self.actor(), change)?;
-                Ok::<_, TreeError>(task)
+                Ok::<_, TreeError>(self.bind_in(tx, &task, &current, start)?.0)
             })?;
         if let Some(other) = robbed {
             self.engine.notice(format!(
@@ -60,6 +59,27 @@ impl Trees<'_> {
             ));
         }
         Ok(bound)
+    }
+
+    /// How a task goes on when it gets a tree, by the configuration.
+    pub(super) fn bind_start(&self) -> BindStart {
+        match self.config.bind_advances {
+            true => BindStart::Start(None),
+            false => BindStart::Keep,
+        }
+    }
+
+    /// Records that a task and a tree belong together.
+    pub(super) fn bind_in(
+        &self,
+        tx: &mut dyn Write,
+        task: &Task,
+        tree: &Tree,
+        start: BindStart,
+    ) -> Result<(Task, Tree), TreeError> {
+        let (task, tree, change) = binding::bind(task, tree, start, tx.now())?;
+        tx.record(self.actor(), change)?;
+        Ok((task, tree))
     }
 
     /// Lets a task's tree go.

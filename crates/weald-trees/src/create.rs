@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use weald_core::binding::{self, BindStart};
+use weald_core::binding;
 use weald_core::config::LockWhen;
 use weald_core::name::TreeName;
 use weald_core::store::Durability;
@@ -14,7 +14,7 @@ use weald_git::Reference;
 
 use super::half_made::Mended;
 use super::locking::task_lock;
-use super::new_tree::{Created, NewTree, Outcome};
+use super::new_tree::{CreateOutcome, Created, NewTree};
 use super::planning::Plan;
 use super::{TreeError, Trees, called, decided, require_task_record};
 use weald_control::steps::step;
@@ -56,10 +56,10 @@ impl Trees<'_> {
         let is_free = free.is_ok();
         match free.and_then(|()| self.build(&plan, &tree)) {
             Ok(built) => {
-                self.hold_reserve();
+                self.reserve().hold();
                 let made = Created {
                     tree: built.tree,
-                    outcome: Outcome::Created,
+                    outcome: CreateOutcome::Created,
                     population: Some(built.population),
                     branch_reused: plan.reused,
                     notes: built.notes,
@@ -87,7 +87,7 @@ impl Trees<'_> {
         let note = format!("{}: its interrupted creation was finished", tree.name);
         let made = Created {
             notes: vec![note],
-            ..Created::of(tree, Outcome::Created)
+            ..Created::of(tree, CreateOutcome::Created)
         };
         self.with_setup(made, None)
     }
@@ -126,7 +126,10 @@ impl Trees<'_> {
             .into());
         }
         match self.site(&tree) {
-            Ok(_) => Ok(Created::of(self.on_its_branch(tree)?, Outcome::Reused)),
+            Ok(_) => Ok(Created::of(
+                self.on_its_branch(tree)?,
+                CreateOutcome::Reused,
+            )),
             Err(TreeError::Missing { .. }) => self.with_setup(self.recreate(&tree)?, None),
             Err(other) => Err(other),
         }
@@ -251,10 +254,7 @@ impl Trees<'_> {
         identity: DirectoryIdentity,
         registration: String,
     ) -> Result<Tree, TreeError> {
-        let start = match self.config.bind_advances {
-            true => BindStart::Start(None),
-            false => BindStart::Keep,
-        };
+        let start = self.bind_start();
         // What is nobody's issue goes when its agent is done: scratch worktrees, entries of races, those of subagents.
         let locked_for = match self.config.tree_lock {
             LockWhen::Create if tree.scratch_for.is_none() => tree.task.as_ref(),
@@ -271,9 +271,7 @@ impl Trees<'_> {
                 let created = tx.record(self.actor(), change)?;
                 if let Some(id) = &tree.task {
                     let task = require_task_record(tx, id)?;
-                    let (_, bound, change) = binding::bind(&task, &made, start, tx.now())?;
-                    tx.record(self.actor(), change)?;
-                    made = bound;
+                    made = self.bind_in(tx, &task, &made, start)?.1;
                 }
                 if let Some(task) = locked_for {
                     let lock = TreeLock {

@@ -98,14 +98,15 @@ impl Trees<'_> {
     /// Takes everything out of a tree that nobody else has: its commits, and a snapshot if something changed since the last.
     /// Where another process is about to do so, that is enough.
     pub fn keep_work(&self, tree: &Tree) -> Result<Option<SnapshotView>, TreeError> {
-        let turn = match self.wait_for_turn(tree)? {
+        let turns = self.snapshot_turns(tree);
+        let turn = match turns.wait()? {
             Waited::Had(turn) => Some(turn),
             Waited::Overdue => None,
             Waited::Another => return Ok(None),
         };
         let kept = self.keep_in_turn(tree);
         drop(turn);
-        self.forget_turns(tree);
+        turns.forget();
         kept
     }
 

@@ -85,7 +85,7 @@ use weald_core::session::{ProcessIdentity, ProcessState};
 use weald_core::store::{Durability, Read, StoreError, Write};
 use weald_core::tree::{Tree, TreeStatus};
 use weald_core::tree_rules::{self, TreeInput};
-use weald_git::{GitError, Keeper, MainRef, Registrations, Repository};
+use weald_git::{GitError, Keeper, MainRef, Registration, Registrations, Repository};
 use weald_sandbox::Cancel;
 
 use weald_control::engine::Engine;
@@ -108,7 +108,7 @@ pub use inside::{ChangedFile, Diff, DiffStyle, Look, run_if_inside};
 pub use kept_work::{BroughtBack, KeptCommit, KeptWork, Wanted};
 pub use lines::Lines;
 pub use locking::{SEALED, has_task_lock, is_own_lock, locked_text};
-pub use new_tree::{BranchExists, Created, NewTree, Outcome};
+pub use new_tree::{BranchExists, CreateOutcome, Created, NewTree};
 pub use own_program::OwnProgram;
 pub use pool::{Patience, PoolStatus, Population};
 pub use ports::TreePorts;
@@ -241,6 +241,14 @@ impl<'a> Trees<'a> {
 
     pub fn registrations(&self) -> Registrations {
         Registrations::new(self.place.repository().common_dir(), &self.workshop())
+    }
+
+    /// Every worktree that main's repository knows, weald's or not.
+    pub(crate) fn registered(&self) -> Result<Vec<Registration>, TreeError> {
+        let registrations = self.registrations();
+        registrations
+            .list()
+            .map_err(at(&registrations.directory("")))
     }
 
     /// Where things in the making are, on the repository's file system.

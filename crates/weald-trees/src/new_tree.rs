@@ -44,7 +44,7 @@ pub struct NewTree {
 /// How a tree came about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum CreateOutcome {
     Created,
     Reused,
     /// Its directory was gone and was made again.
@@ -57,7 +57,7 @@ pub enum Outcome {
 #[derive(Debug, Clone)]
 pub struct Created {
     pub tree: Tree,
-    pub outcome: Outcome,
+    pub outcome: CreateOutcome,
     /// Where the files of a new one come from.
     pub population: Option<Population>,
     /// Whether a new one starts from a branch that was there.
@@ -70,7 +70,7 @@ pub struct Created {
 
 impl Created {
     /// Nothing has to be said about it.
-    pub(super) fn of(tree: Tree, outcome: Outcome) -> Self {
+    pub(super) fn of(tree: Tree, outcome: CreateOutcome) -> Self {
         Self {
             tree,
             outcome,

@@ -17,7 +17,7 @@ use weald_git::{Commit, Git, GitError, MainRef, Reference, list_refs};
 
 use super::layout::Layout;
 use super::new_tree::{BranchExists, NewTree};
-use super::{TreeError, Trees, at, require_task_record};
+use super::{TreeError, Trees, require_task_record};
 use weald_control::marker;
 
 /// What a tree is made from, decided before anything is written.
@@ -366,14 +366,9 @@ impl Trees<'_> {
     /// The worktree that has a branch checked out.
     fn user_of_branch(&self, branch: &str) -> Result<Option<PathBuf>, TreeError> {
         let head = Reference::Symbolic(format!("refs/heads/{branch}"));
-        let registrations = self.registrations();
-        let listed = registrations
-            .list()
-            .map_err(at(&registrations.directory("")))?;
-        let user = listed
-            .iter()
-            .find(|known| known.head.as_ref() == Some(&head));
-        if let Some(user) = user {
+        let listed = self.registered()?;
+        let mut listed = listed.iter();
+        if let Some(user) = listed.find(|known| known.head.as_ref() == Some(&head)) {
             return Ok(user.path().map(Path::to_owned));
         }
         let in_main = self.repository().main_head()? == Some(head);

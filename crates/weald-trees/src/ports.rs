@@ -7,7 +7,7 @@
 use std::fs;
 use std::io;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use weald_core::id::TreeId;
@@ -28,7 +28,7 @@ const QUICK: usize = 32;
 
 /// Who holds a cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lease {
+pub struct PortLease {
     pub tree: TreeId,
     pub repository: PathBuf,
     /// Who took it: holds it until the tree is on record.
@@ -43,6 +43,12 @@ pub struct TreePorts {
     pub block: PortBlock,
     /// The last of them.
     pub last: u16,
+}
+
+/// Where leases lie, and by whom they are judged.
+struct PortLeases<'t> {
+    trees: &'t Trees<'t>,
+    directory: PathBuf,
 }
 
 impl Trees<'_> {
@@ -101,12 +107,13 @@ impl Trees<'_> {
 
     /// Whether the ports on a tree's record are held for it.
     pub fn holds_ports(&self, tree: &Tree) -> bool {
-        let (Some(directory), Some(block)) = (self.leases(), tree.ports) else {
+        let (Some(leases), Some(block)) = (self.port_leases(), tree.ports) else {
             return false;
         };
+        let is_held = |lease: PortLease| leases.is_of(&lease, tree.id);
         block
             .cells()
-            .all(|cell| read(&directory, cell).is_some_and(|lease| self.is_of(&lease, tree.id)))
+            .all(|cell| leases.read(cell).is_some_and(is_held))
     }
 
     /// The ports of a tree that is gone are others' to take.
@@ -120,11 +127,12 @@ impl Trees<'_> {
         if range.count == 0 {
             return (None, None);
         }
-        let Some(directory) = self.leases() else {
+        let Some(leases) = self.port_leases() else {
             let why = "there is no home directory to record ports in, so the worktree has none of its own";
             return (None, Some(why.to_owned()));
         };
-        match self.take_any(&directory, id, range, wish) {
+        let taken = leases.take_any(id, range, wish);
+        match taken.map_err(at(&leases.directory)) {
             Ok(Some(block)) => (Some(block), None),
             Ok(None) => {
                 let why = format!(
@@ -140,109 +148,140 @@ impl Trees<'_> {
         }
     }
 
-    fn take_any(
-        &self,
-        directory: &Path,
-        id: TreeId,
-        range: PortRange,
-        wish: Option<PortBlock>,
-    ) -> Result<Option<PortBlock>, TreeError> {
-        let repository = self.common_dir().to_owned();
-        let seed = hash_of(&repository).wrapping_add(id.0);
-        let lease = Lease {
-            tree: id,
-            repository,
-            process: self.me(),
-        };
-        let text = serde_json::to_string(&lease).unwrap_or_default();
-        if !directory.is_dir() {
-            fs::create_dir_all(directory).map_err(at(directory))?;
-        }
-        if wish.is_none() {
-            for block in range.search(seed).take(QUICK) {
-                if take(directory, block, &text).map_err(at(directory))? {
-                    return Ok(Some(block));
-                }
-            }
-        }
-        // It must be this one, or nearly all seem to be taken: see who holds them, while nobody else clears up.
-        let found = files::edit_alone(&directory.join("turn"), || {
-            for block in wish.into_iter().chain(range.search(seed)) {
-                for cell in block.cells() {
-                    if read(directory, cell).is_some_and(|lease| self.is_free(&lease, cell)) {
-                        let _ = fs::remove_file(directory.join(cell.to_string()));
-                    }
-                }
-                if take(directory, block, &text)? {
-                    return Ok(Some(block));
-                }
-            }
-            Ok(None)
-        });
-        found.and_then(|found| found).map_err(at(directory))
-    }
-
     fn release(&self, id: TreeId, ports: Option<PortBlock>) {
-        let (Some(directory), Some(block)) = (self.leases(), ports) else {
-            return;
-        };
-        // A lease that can't be taken away is free anyhow: its tree is gone.
-        let _ = files::edit_alone(&directory.join("turn"), || {
-            for cell in block.cells() {
-                if read(&directory, cell).is_some_and(|lease| self.is_of(&lease, id)) {
-                    let _ = fs::remove_file(directory.join(cell.to_string()));
-                }
-            }
-        });
+        if let (Some(leases), Some(block)) = (self.port_leases(), ports) {
+            // A lease that can't be taken away is free anyhow: its tree is gone.
+            let _ = leases.alone(|| {
+                leases.clear(block, |lease, _| leases.is_of(lease, id));
+                Ok(())
+            });
+        }
     }
 
     /// Leases that nobody holds any more.
-    pub fn free_leases(&self) -> Vec<(u32, Lease)> {
-        let Some(directory) = self.leases() else {
+    pub fn free_leases(&self) -> Vec<(u32, PortLease)> {
+        let Some(leases) = self.port_leases() else {
             return Vec::new();
         };
-        let names = fs::read_dir(&directory).into_iter().flatten().flatten();
-        names
-            .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
-            .filter_map(|cell| Some((cell, read(&directory, cell)?)))
-            .filter(|(cell, lease)| self.is_free(lease, *cell))
+        let names = fs::read_dir(&leases.directory).into_iter().flatten();
+        let cells = names.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+        let known = cells.filter_map(|cell| Some((cell, leases.read(cell)?)));
+        known
+            .filter(|(cell, lease)| leases.is_free(lease, *cell))
             .collect()
     }
 
     /// Takes a lease away that nobody holds any more.
     pub fn clear_lease(&self, cell: u32) -> Result<(), TreeError> {
-        let Some(directory) = self.leases() else {
+        let Some(leases) = self.port_leases() else {
             return Ok(());
         };
-        let file = directory.join(cell.to_string());
-        files::edit_alone(&directory.join("turn"), || {
-            match read(&directory, cell).is_some_and(|lease| self.is_free(&lease, cell)) {
-                true => fs::remove_file(&file),
-                false => Ok(()),
-            }
+        let cleared = leases.alone(|| match leases.read(cell) {
+            Some(lease) if leases.is_free(&lease, cell) => fs::remove_file(leases.file(cell)),
+            _ => Ok(()),
+        });
+        cleared.map_err(at(&leases.file(cell)))
+    }
+
+    fn port_leases(&self) -> Option<PortLeases<'_>> {
+        Some(PortLeases {
+            trees: self,
+            directory: self.host.state.as_ref()?.join("ports"),
         })
-        .and_then(|done| done)
-        .map_err(at(&file))
+    }
+}
+
+impl PortLeases<'_> {
+    fn file(&self, cell: u32) -> PathBuf {
+        self.directory.join(cell.to_string())
     }
 
-    fn leases(&self) -> Option<PathBuf> {
-        Some(self.host.state.as_ref()?.join("ports"))
+    /// What a lease says; one that says nothing can't be told to be free.
+    fn read(&self, cell: u32) -> Option<PortLease> {
+        let text = fs::read_link(self.file(cell)).ok()?;
+        serde_json::from_str(text.to_str()?).ok()
     }
 
-    fn is_of(&self, lease: &Lease, id: TreeId) -> bool {
-        lease.tree == id && lease.repository == self.common_dir()
+    /// Does something while nobody else clears up.
+    fn alone<T>(&self, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        files::edit_alone(&self.directory.join("turn"), work).and_then(|done| done)
+    }
+
+    fn take_any(
+        &self,
+        id: TreeId,
+        range: PortRange,
+        wish: Option<PortBlock>,
+    ) -> io::Result<Option<PortBlock>> {
+        let repository = self.trees.common_dir().to_owned();
+        let seed = hash_of(&repository).wrapping_add(id.0);
+        let lease = PortLease {
+            tree: id,
+            repository,
+            process: self.trees.me(),
+        };
+        let text = serde_json::to_string(&lease).unwrap_or_default();
+        fs::create_dir_all(&self.directory)?;
+        if wish.is_none() {
+            for block in range.search(seed).take(QUICK) {
+                if self.take(block, &text)? {
+                    return Ok(Some(block));
+                }
+            }
+        }
+        // It must be this one, or nearly all seem to be taken: see who holds them.
+        self.alone(|| {
+            for block in wish.into_iter().chain(range.search(seed)) {
+                self.clear(block, |lease, cell| self.is_free(lease, cell));
+                if self.take(block, &text)? {
+                    return Ok(Some(block));
+                }
+            }
+            Ok(None)
+        })
+    }
+
+    /// Takes every cell of a block, or none.
+    fn take(&self, block: PortBlock, text: &str) -> io::Result<bool> {
+        let mut taken = Vec::new();
+        for file in block.cells().map(|cell| self.file(cell)) {
+            match symlink(text, &file) {
+                Ok(()) => taken.push(file),
+                Err(error) => {
+                    taken.into_iter().try_for_each(fs::remove_file)?;
+                    return match error.kind() {
+                        io::ErrorKind::AlreadyExists => Ok(false),
+                        _ => Err(error),
+                    };
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Takes those leases of a block away that are chosen.
+    fn clear(&self, block: PortBlock, is_chosen: impl Fn(&PortLease, u32) -> bool) {
+        for cell in block.cells() {
+            if self.read(cell).is_some_and(|lease| is_chosen(&lease, cell)) {
+                let _ = fs::remove_file(self.file(cell));
+            }
+        }
+    }
+
+    fn is_of(&self, lease: &PortLease, id: TreeId) -> bool {
+        lease.tree == id && lease.repository == self.trees.common_dir()
     }
 
     /// True with proof only: the process that took it has ended, and no tree has it.
-    fn is_free(&self, lease: &Lease, cell: u32) -> bool {
+    fn is_free(&self, lease: &PortLease, cell: u32) -> bool {
         let maker = lease.process.as_ref();
-        if maker.is_none_or(|process| self.may_live(process)) {
+        if maker.is_none_or(|process| self.trees.may_live(process)) {
             return false;
         }
-        if lease.repository != self.common_dir() {
+        if lease.repository != self.trees.common_dir() {
             return !is_registered(lease);
         }
-        match self.engine.look(|tx| tx.tree_by_id(lease.tree)) {
+        match self.trees.engine.look(|tx| tx.tree_by_id(lease.tree)) {
             Ok(Some(tree)) => {
                 let has = |block: PortBlock| block.cells().any(|held| held == cell);
                 !(tree.is_wanted() && tree.ports.is_some_and(has))
@@ -254,7 +293,7 @@ impl Trees<'_> {
 }
 
 /// Whether another repository still has the tree. Its store is its own; its registrations can be read.
-fn is_registered(lease: &Lease) -> bool {
+fn is_registered(lease: &PortLease) -> bool {
     let workshop = lease.repository.join("weald/private/workshop");
     let listed = match lease.repository.join("objects").is_dir() {
         true => Registrations::new(&lease.repository, &workshop).list(),
@@ -267,31 +306,4 @@ fn is_registered(lease: &Lease) -> bool {
         // What can't be read may be there.
         Err(_) => true,
     }
-}
-
-/// Takes every cell of a block, or none.
-fn take(directory: &Path, block: PortBlock, text: &str) -> io::Result<bool> {
-    let mut taken = Vec::new();
-    for cell in block.cells() {
-        let file = directory.join(cell.to_string());
-        match symlink(text, &file) {
-            Ok(()) => taken.push(file),
-            Err(error) => {
-                for file in taken {
-                    fs::remove_file(file)?;
-                }
-                return match error.kind() {
-                    io::ErrorKind::AlreadyExists => Ok(false),
-                    _ => Err(error),
-                };
-            }
-        }
-    }
-    Ok(true)
-}
-
-/// What a lease says; one that says nothing can't be told to be free.
-fn read(directory: &Path, cell: u32) -> Option<Lease> {
-    let text = fs::read_link(directory.join(cell.to_string())).ok()?;
-    serde_json::from_str(text.to_str()?).ok()
 }

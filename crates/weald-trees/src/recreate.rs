@@ -14,7 +14,7 @@ use super::inner::Inner;
 use super::privacy::close_to_others;
 use super::remove::rename;
 use super::site::{Site, identity_of, pointer_text};
-use super::{Created, Outcome, TreeError, Trees, at};
+use super::{CreateOutcome, Created, TreeError, Trees, at};
 use weald_control::files;
 use weald_control::steps::step;
 
@@ -27,7 +27,7 @@ impl Trees<'_> {
             Err(TreeError::Missing { .. }) => self.recreate_alone(tree),
             _ => Ok(Created::of(
                 self.record(&tree.name)?.unwrap_or_else(|| tree.clone()),
-                Outcome::Reused,
+                CreateOutcome::Reused,
             )),
         });
         made.map_err(at(&turn))?
@@ -113,7 +113,7 @@ impl Trees<'_> {
         );
         Ok(Created {
             notes: vec![note],
-            ..Created::of(tree, Outcome::Recreated)
+            ..Created::of(tree, CreateOutcome::Recreated)
         })
     }
 }

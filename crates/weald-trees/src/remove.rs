@@ -83,6 +83,21 @@ pub struct Removed {
     pub task: Option<Task>,
 }
 
+impl Removed {
+    /// Its directory was gone before.
+    fn gone(tree: Tree, branch: BranchOutcome, task: Option<Task>) -> Self {
+        Self {
+            tree,
+            outcome: "already_gone".to_owned(),
+            branch,
+            stale_path: true,
+            ignored: 0,
+            restore: None,
+            task,
+        }
+    }
+}
+
 /// What was found out before.
 pub struct Verdict {
     pub tree: Tree,
@@ -125,7 +140,7 @@ impl Trees<'_> {
             return Err(TreeError::Standing { discard, name });
         }
         self.refuse_completion(&tree, request)?;
-        self.release_reserve();
+        self.reserve().release();
         let mut removed = self.look_and_remove(name, tree, request);
         for _ in 1..LOOKS {
             // Whoever stirred it may only have looked, as another weald does: what is there now is judged anew.
@@ -134,7 +149,7 @@ impl Trees<'_> {
             };
             removed = self.look_and_remove(name, self.named(name)?, request);
         }
-        self.regain_reserve();
+        self.reserve().regain();
         removed
     }
 
@@ -143,15 +158,9 @@ impl Trees<'_> {
         Ok(match self.mend_creation(&tree.name)? {
             None => Ok(tree),
             Some(Mended::Recorded(made)) => Ok(*made),
-            Some(Mended::TakenBack) => Err(Box::new(Removed {
-                tree,
-                outcome: "already_gone".to_owned(),
-                branch: BranchOutcome::Absent,
-                stale_path: true,
-                ignored: 0,
-                restore: None,
-                task: None,
-            })),
+            Some(Mended::TakenBack) => {
+                Err(Box::new(Removed::gone(tree, BranchOutcome::Absent, None)))
+            }
         })
     }
 
@@ -303,15 +312,7 @@ impl Trees<'_> {
             .change(self.actor(), durability(request), |tx| {
                 self.record_end(tx, tree, TreeInput::Removed, request)
             })?;
-        Ok(Removed {
-            tree,
-            outcome: "already_gone".to_owned(),
-            branch,
-            stale_path: true,
-            ignored: 0,
-            restore: None,
-            task,
-        })
+        Ok(Removed::gone(tree, branch, task))
     }
 
     fn to_trash(
@@ -320,7 +321,7 @@ impl Trees<'_> {
         verdict: &Verdict,
         request: &RemoveRequest,
     ) -> Result<Removed, TreeError> {
-        let snapshot = match verdict.is_dirty && request.discard && !self.is_cramped() {
+        let snapshot = match verdict.is_dirty && request.discard && !self.reserve().is_cramped() {
             // The directory itself is kept; a snapshot is one more way back, where there is room for it.
             true => self
                 .site(tree)
@@ -441,10 +442,11 @@ impl Trees<'_> {
         let current = tx.tree_by_id(tree.id)?.unwrap_or_else(|| tree.clone());
         let (ended, change) = decided(tx, tree, input)?;
         let change = change.part_of(request.operation);
-        let bound = match &current.task {
-            Some(id) => Some(require_task_record(tx, id)?),
-            None => None,
-        };
+        let bound = current
+            .task
+            .as_ref()
+            .map(|id| require_task_record(tx, id))
+            .transpose()?;
         let Some(task) = bound else {
             tx.record(self.actor(), change)?;
             return Ok((ended, None));

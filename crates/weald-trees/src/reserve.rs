@@ -30,20 +30,32 @@ const FEW: u64 = 64;
 /// When less is free, the reserve is given up; when this much more is free, it is held back again.
 const LOW: u64 = 4 << 20;
 
+/// Room that is held back in weald's private folder.
+pub struct Reserve {
+    folder: PathBuf,
+}
+
 impl Trees<'_> {
-    fn reserve_file(&self) -> PathBuf {
-        self.place.private().join("reserve")
+    pub fn reserve(&self) -> Reserve {
+        let folder = self.place.private().to_owned();
+        Reserve { folder }
+    }
+}
+
+impl Reserve {
+    fn file(&self) -> PathBuf {
+        self.folder.join("reserve")
     }
 
     fn reserved(&self) -> u64 {
-        fs::symlink_metadata(self.reserve_file()).map_or(0, |found| found.len())
+        fs::symlink_metadata(self.file()).map_or(0, |found| found.len())
     }
 
     /// Holds room back, if there is enough.
-    pub(crate) fn hold_reserve(&self) {
+    pub(crate) fn hold(&self) {
         let is_enough = |free| free >= LOW + 2 * RESERVE;
         if self.reserved() < RESERVE && self.free_bytes().is_some_and(is_enough) {
-            self.grow_reserve();
+            self.grow();
         }
         if self.free_inodes().is_some_and(|free| free >= 10 * INODES) {
             self.grow_inodes();
@@ -51,7 +63,7 @@ impl Trees<'_> {
     }
 
     /// Gives some of the reserve up where the disk is full.
-    pub fn release_reserve(&self) {
+    pub fn release(&self) {
         if self.free_inodes().is_some_and(|free| free < FEW) {
             let held = (0..INODES).rev().map(|number| self.inode_file(number));
             let given = held.filter(|file| fs::remove_file(file).is_ok());
@@ -65,15 +77,15 @@ impl Trees<'_> {
             held => held.saturating_sub(SLICE),
         };
         let mut options = OpenOptions::new();
-        if let Ok(file) = open_own(options.write(true), &self.reserve_file()) {
+        if let Ok(file) = open_own(options.write(true), &self.file()) {
             let _ = file.set_len(left);
         }
     }
 
     /// Takes back what of the reserve was given up and is still free.
-    pub fn regain_reserve(&self) {
-        if self.reserve_file().exists() && self.reserved() < RESERVE {
-            self.grow_reserve();
+    pub fn regain(&self) {
+        if self.file().exists() && self.reserved() < RESERVE {
+            self.grow();
         }
         if self.inode_file(0).exists() {
             self.grow_inodes();
@@ -81,7 +93,7 @@ impl Trees<'_> {
     }
 
     fn inode_file(&self, number: u64) -> PathBuf {
-        self.place.private().join(format!("inodes/{number}"))
+        self.folder.join(format!("inodes/{number}"))
     }
 
     /// Holds as many inodes back as there are. The last one is given up first, so it tells whether all are held.
@@ -89,7 +101,7 @@ impl Trees<'_> {
         if self.inode_file(INODES - 1).exists() {
             return;
         }
-        let _ = fs::create_dir(self.place.private().join("inodes"));
+        let _ = fs::create_dir(self.folder.join("inodes"));
         let mut options = OpenOptions::new();
         let options = options.create(true).truncate(false).write(true);
         let mut held = (0..INODES).map(|number| open_own(options, &self.inode_file(number)));
@@ -98,7 +110,7 @@ impl Trees<'_> {
 
     /// `None` where the file system makes inodes as they are needed.
     fn free_inodes(&self) -> Option<u64> {
-        let found = rustix::fs::statvfs(self.place.private()).ok()?;
+        let found = rustix::fs::statvfs(&self.folder).ok()?;
         (found.f_files > 0).then_some(found.f_favail)
     }
 
@@ -108,10 +120,10 @@ impl Trees<'_> {
     }
 
     /// Grows it as far as there is room. Without a reserve everything works until the disk is full.
-    fn grow_reserve(&self) {
+    fn grow(&self) {
         let mut options = OpenOptions::new();
         let options = options.create(true).append(true);
-        let Ok(mut file) = open_own(options, &self.reserve_file()) else {
+        let Ok(mut file) = open_own(options, &self.file()) else {
             return;
         };
         // Written, not only sized: a hole holds nothing back.
@@ -121,7 +133,7 @@ impl Trees<'_> {
     }
 
     fn free_bytes(&self) -> Option<u64> {
-        let found = rustix::fs::statvfs(self.place.private()).ok()?;
+        let found = rustix::fs::statvfs(&self.folder).ok()?;
         Some(found.f_bavail.saturating_mul(found.f_frsize))
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use weald_core::SignedDuration;
 use weald_core::Timestamp;
-use weald_core::binding;
+use weald_core::binding::BindStart;
 use weald_core::id::{TaskId, TreeId};
 use weald_core::landing::LandingStatus;
 use weald_core::store::Durability;
@@ -88,16 +88,14 @@ impl Trees<'_> {
     /// Brings a tree back, by its number or its name (the newest of that name).
     pub fn restore(&self, id: &str) -> Result<TreeView, TreeError> {
         let number = id.trim_start_matches('#').parse::<u64>().ok();
+        let unknown = || TreeError::NotInTrash { id: id.to_owned() };
         let tree = self
             .trashed()?
             .into_iter()
             .rev()
             .find(|tree| Some(tree.id.0) == number || tree.name.as_str() == id)
-            .ok_or_else(|| TreeError::NotInTrash { id: id.to_owned() })?;
-        let trash = tree
-            .trash
-            .clone()
-            .ok_or_else(|| TreeError::NotInTrash { id: id.to_owned() })?;
+            .ok_or_else(unknown)?;
+        let trash = tree.trash.clone().ok_or_else(unknown)?;
         self.refuse_name_taken(&tree)?;
         if tree.path.symlink_metadata().is_ok() {
             return Err(TreeError::occupied(tree.path));
@@ -172,10 +170,7 @@ impl Trees<'_> {
             let (mut restored, change) = decided(tx, tree, input)?;
             tx.record(self.actor(), change)?;
             if let Some(task) = task {
-                let start = binding::BindStart::Keep;
-                let (_, bound, change) = binding::bind(&task, &restored, start, tx.now())?;
-                tx.record(self.actor(), change)?;
-                restored = bound;
+                restored = self.bind_in(tx, &task, &restored, BindStart::Keep)?.1;
             }
             Ok(restored)
         })
@@ -294,7 +289,7 @@ impl Trees<'_> {
     /// Empties the trash of what is older; only with `apply`. One that can't go keeps no other from going.
     pub fn purge(&self, request: &PurgeRequest) -> Result<Purged, TreeError> {
         if request.apply {
-            self.release_reserve();
+            self.reserve().release();
         }
         let now = self.now()?;
         let (mut taken, mut failed) = (Vec::new(), Vec::new());
@@ -314,7 +309,7 @@ impl Trees<'_> {
             taken.push(found);
         }
         if request.apply {
-            self.regain_reserve();
+            self.reserve().regain();
         }
         Ok(Purged {
             trash: taken,

@@ -20,7 +20,7 @@ use weald_core::tree::Tree;
 use weald_core::tree_rules::TreeInput;
 use weald_sandbox::SandboxError;
 
-use super::new_tree::{Created, Outcome};
+use super::new_tree::{CreateOutcome, Created};
 use super::remove::RemoveRequest;
 use super::setup_report::SetupReport;
 use super::site::Site;
@@ -75,7 +75,7 @@ impl Trees<'_> {
         let (tree, note) = self.hold_ports(tree, None)?;
         let (tree, mut setup) = self.set_up(tree, None)?;
         setup.notes.extend(note);
-        match setup.into_created(Created::of(tree, Outcome::Reused)) {
+        match setup.into_created(Created::of(tree, CreateOutcome::Reused)) {
             (_, Some(failure)) => Err(failure),
             (made, None) => Ok(made),
         }
@@ -95,7 +95,7 @@ impl Trees<'_> {
         };
         let outcome = made.setup.as_ref().map(|report| report.outcome);
         let goes = self.config.setup_on_failure == OnFailure::Rollback
-            && made.outcome == Outcome::Created
+            && made.outcome == CreateOutcome::Created
             && outcome != Some(SetupOutcome::Unapproved);
         if goes {
             let request = RemoveRequest {

@@ -49,13 +49,13 @@ impl Trees<'_> {
             drop(end);
             // One that is being taken is waited for: it ends by itself.
             let failed = timer.join().unwrap_or_default();
-            self.forget_turns(tree);
+            self.snapshot_turns(tree).forget();
             (done, failed)
         })
     }
 
     fn tick(&self, tree: &Tree, watch: &mut Watch) -> Result<(), TreeError> {
-        let Some(turn) = self.snapshot_turn(tree)? else {
+        let Some(turn) = self.snapshot_turns(tree).take()? else {
             return Ok(());
         };
         let site = self.site(tree)?;

@@ -30,20 +30,33 @@ pub(super) enum Waited {
     Another,
 }
 
+/// The turns at the snapshots of one tree.
+pub(super) struct SnapshotTurns {
+    /// The lock.
+    path: PathBuf,
+}
+
 impl Trees<'_> {
+    pub(super) fn snapshot_turns(&self, tree: &Tree) -> SnapshotTurns {
+        let path = self.workshop().join(format!("snapshot-{}", tree.id));
+        SnapshotTurns { path }
+    }
+}
+
+impl SnapshotTurns {
     /// Takes a turn; `None` while somebody else has it.
-    pub(super) fn snapshot_turn(&self, tree: &Tree) -> Result<Option<File>, TreeError> {
-        let path = self.turn_file(tree);
-        fs::create_dir_all(self.workshop()).map_err(at(&path))?;
-        taken(&path)
+    pub(super) fn take(&self) -> Result<Option<File>, TreeError> {
+        let folder = self.path.parent().unwrap_or(&self.path);
+        fs::create_dir_all(folder).map_err(at(&self.path))?;
+        taken(&self.path)
     }
 
     /// Waits for a turn, unless another process does.
-    pub(super) fn wait_for_turn(&self, tree: &Tree) -> Result<Waited, TreeError> {
-        if let Some(turn) = self.snapshot_turn(tree)? {
+    pub(super) fn wait(&self) -> Result<Waited, TreeError> {
+        if let Some(turn) = self.take()? {
             return Ok(Waited::Had(turn));
         }
-        let next = self.turn_file(tree).with_extension("next");
+        let next = self.path.with_extension("next");
         let Some(waiting) = taken(&next)? else {
             return Ok(match is_stuck(&next) {
                 true => Waited::Overdue,
@@ -54,7 +67,7 @@ impl Trees<'_> {
         waiting.write_all_at(b"waits\n", 0).map_err(at(&next))?;
         let until = Instant::now() + PATIENCE;
         let waited = loop {
-            match self.snapshot_turn(tree)? {
+            match self.take()? {
                 Some(turn) => break Waited::Had(turn),
                 None if Instant::now() >= until => break Waited::Overdue,
                 None => thread::sleep(PAUSE),
@@ -66,18 +79,13 @@ impl Trees<'_> {
     }
 
     /// Nothing is left of whoever took turns, unless another one has it now.
-    pub(super) fn forget_turns(&self, tree: &Tree) {
-        let path = self.turn_file(tree);
-        if path.exists()
-            && let Ok(Some(turn)) = self.snapshot_turn(tree)
+    pub(super) fn forget(&self) {
+        if self.path.exists()
+            && let Ok(Some(turn)) = self.take()
         {
-            let _ = fs::remove_file(&path);
+            let _ = fs::remove_file(&self.path);
             drop(turn);
         }
-    }
-
-    fn turn_file(&self, tree: &Tree) -> PathBuf {
-        self.workshop().join(format!("snapshot-{}", tree.id))
     }
 }
 

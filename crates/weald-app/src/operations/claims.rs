@@ -13,7 +13,7 @@ use weald_core::task_rules::TaskInput;
 use super::looking::ShowTree;
 use super::{Broker, Caller, Inside, Operation, asked, parsed, within_reason};
 use crate::asking::Report;
-use crate::{Ask, Call, Claimed, Engine, Failure, NewTree, Outcome, TaskError, TreeView};
+use crate::{Ask, Call, Claimed, CreateOutcome, Engine, Failure, NewTree, TaskError, TreeView};
 
 entries!(ClaimTask, MoveTask);
 
@@ -44,7 +44,7 @@ pub struct ClaimedTask {
     pub tree: Option<Box<TreeView>>,
     /// Whether that was created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<CreateOutcome>,
 }
 
 impl Operation for ClaimTask {

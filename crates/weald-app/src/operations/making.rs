@@ -11,8 +11,8 @@ use super::keeping::OneTree;
 use crate::screen::clean_line;
 use crate::supervision::{defers, is_foreign_tree};
 use crate::{
-    Adoption, BranchExists, Call, Created, Failure, Ground, Landings, NewTree, Outcome, Population,
-    SetupReport, SyncOutcome, TreeView, Trees, exit,
+    Adoption, BranchExists, Call, CreateOutcome, Created, Failure, Ground, Landings, NewTree,
+    Population, SetupReport, SyncOutcome, TreeView, Trees, exit,
 };
 
 entries!(
@@ -71,7 +71,7 @@ pub struct CreatedTree {
     /// As it is now.
     pub tree: TreeView,
     /// Whether it was created, made again or there already.
-    pub outcome: Outcome,
+    pub outcome: CreateOutcome,
     /// Whether a new one starts from a branch that was there.
     pub branch_reused: bool,
     /// Where the files of a new one come from.
@@ -164,7 +164,7 @@ pub struct Elsewhere {
     /// None of weald's.
     pub tree: (),
     /// That nothing was created.
-    pub outcome: Outcome,
+    pub outcome: CreateOutcome,
     /// Where the caller is.
     pub path: PathBuf,
 }
@@ -186,7 +186,7 @@ impl Operation for EnsureTree {
                 call.note(&format!("already in worktree {}", tree.name));
                 return Ok(EnsuredTree::Tree(Box::new(CreatedTree {
                     tree: trees.view(tree),
-                    outcome: Outcome::Skipped,
+                    outcome: CreateOutcome::Skipped,
                     branch_reused: false,
                     population: None,
                     setup: None,
@@ -196,7 +196,7 @@ impl Operation for EnsureTree {
             if is_foreign_tree(call) {
                 return Ok(EnsuredTree::Elsewhere(Elsewhere {
                     tree: (),
-                    outcome: Outcome::Skipped,
+                    outcome: CreateOutcome::Skipped,
                     path: call.directory().clone(),
                 }));
             }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::{AgentRequest, Agents, Created, NewTree, Outcome as Made, agent_folder, open_own};
+use crate::{AgentRequest, Agents, CreateOutcome, Created, NewTree, agent_folder, open_own};
 use weald_core::agent::{Agent, AgentId, AgentStatus, End, Goal, Outcome};
 use weald_core::agent_rules::AgentInput;
 use weald_core::id::TaskId;
@@ -69,8 +69,8 @@ pub fn launch(
 pub fn tell_placed(call: &Call<'_>, agent: &Agent, created: &Created) {
     let tree = &created.tree;
     let how = match created.outcome {
-        Made::Created => "Worktree created",
-        Made::Recreated => "Worktree recreated",
+        CreateOutcome::Created => "Worktree created",
+        CreateOutcome::Recreated => "Worktree recreated",
         _ => "Worktree",
     };
     for note in &created.notes {

@@ -28,10 +28,11 @@ pub(super) fn require_as_judged(
     let Some(judged) = request.as_judged else {
         return Ok(());
     };
-    let task = match &tree.task {
-        Some(id) => Some(require_task_record(tx, id)?),
-        None => None,
-    };
+    let task = tree
+        .task
+        .as_ref()
+        .map(|id| require_task_record(tx, id))
+        .transpose()?;
     let now = AsJudged {
         id: tree.id,
         status: tree.status,

@@ -81,9 +81,9 @@ impl<'t> Taking<'t> {
 
     /// Looks into a tree that could go, and takes it if nothing speaks against it.
     pub(super) fn take(&self, tree: &Tree) -> Seen {
-        self.upkeep.trees.release_reserve();
+        self.upkeep.trees.reserve().release();
         let seen = self.try_to_take(tree);
-        self.upkeep.trees.regain_reserve();
+        self.upkeep.trees.reserve().regain();
         seen.unwrap_or_else(|error| Seen::unreadable(error.to_string()))
     }
 

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use clap::{Args, ValueEnum};
 use weald_app::operations::Operation;
 use weald_app::operations::making::{CreateTree, CreatedTree, TreeWishes};
-use weald_app::{BranchExists, Failure, Outcome};
+use weald_app::{BranchExists, CreateOutcome, Failure};
 use weald_core::id::TaskId;
 use weald_core::tree::TreeKind;
 
@@ -110,10 +110,10 @@ impl New {
 pub fn told(out: &mut Out, created: &CreatedTree) -> io::Result<()> {
     let tree = &created.tree.tree;
     let done = match created.outcome {
-        Outcome::Created => "created",
-        Outcome::Reused => "already exists",
-        Outcome::Recreated => "recreated",
-        Outcome::Skipped => "you are already in it",
+        CreateOutcome::Created => "created",
+        CreateOutcome::Reused => "already exists",
+        CreateOutcome::Recreated => "recreated",
+        CreateOutcome::Skipped => "you are already in it",
     };
     writeln!(
         out,
