@@ -21,6 +21,8 @@ enum Command {
     Storm(xtask::storm::Options),
     /// Say what in the sources breaks a house rule
     Tidy,
+    /// Print docs/operations.md: who can set which field of an operation
+    Faces,
     /// Count what the sources consist of: lines, comments that say little, methods, circles of modules
     Measure,
 }
@@ -75,6 +77,7 @@ fn main() -> ExitCode {
         }
         Command::Storm(options) => xtask::storm::run(&options),
         Command::Tidy => xtask::tidy::report(),
+        Command::Faces => xtask::faces::report(),
         Command::Measure => xtask::measure::report(),
     };
     match done {

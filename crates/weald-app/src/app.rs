@@ -1,6 +1,7 @@
 //! What operations work with, whoever calls them: the environment, a directory, settings.
 
 mod news;
+pub mod window;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -14,13 +15,13 @@ use weald_core::store::Clock;
 use weald_git::{GitError, require_version_for};
 
 use crate::environment::{BROKER_DESCRIPTOR, BROKER_PATH, BROKER_SECRET, Environment};
-use crate::window::Windows;
 use crate::{
     Failure, Landings, LoadedConfig, Place, Sources, SystemClock, Trees, load_config,
     load_own_config,
 };
 
 use self::news::News;
+use self::window::Windows;
 
 /// Opens the stream on which output of others is shown while it comes.
 pub type Narration = fn() -> Box<dyn Write + Send>;

@@ -25,9 +25,8 @@ pub mod operations;
 pub mod screen;
 pub mod supervision;
 pub mod tracker;
-pub mod window;
 
-pub use app::App;
+pub use app::{App, window};
 pub use asking::{Ask, LandWish, Report};
 pub use authority::{Authority, Mandate, NotAllowed};
 pub use call::{Call, MCP_MARK, progress};

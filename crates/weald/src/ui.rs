@@ -27,8 +27,7 @@ use clap::ColorChoice;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use serde::Serialize;
 
-use weald_app::operations::starts::FinishedTask;
-use weald_app::progress::{LogReader, LogView, Shown, Stage};
+use weald_app::progress::{FinishedTask, LogReader, LogView, Shown, Stage};
 use weald_app::{Failure, Ground, exit};
 use weald_core::agent::AgentId;
 use weald_core::name::SessionName;
@@ -86,7 +85,10 @@ impl weald_app::progress::Progress for Ui {
     }
 
     fn finished(&self, worker: &SessionName, done: &FinishedTask) -> Result<(), Failure> {
-        let printed = self.show(done, |out| finished::print_finished(out, worker, done));
+        let printed = self.answer(
+            || finished::finished_fields(done),
+            |out| finished::print_finished(out, worker, done),
+        );
         printed.map(drop)
     }
 }

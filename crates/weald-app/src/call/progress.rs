@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use weald_core::agent::AgentId;
+use weald_core::agent::{Agent, AgentId};
+use weald_core::landing::Landing;
 use weald_core::name::SessionName;
+use weald_core::task::Task;
 
-use crate::operations::starts::FinishedTask;
 use crate::{Failure, Ground};
 
 /// Something that takes its time, shown until it is dropped.
@@ -43,6 +44,14 @@ pub trait LogReader {
     fn has_left(&self) -> bool;
 }
 
+/// A task that a worker finished.
+pub struct FinishedTask {
+    pub task: Task,
+    pub outcome: &'static str,
+    pub agent: Agent,
+    pub landing: Option<Landing>,
+}
+
 /// Hears of an operation while it runs: a terminal, a log, a client of MCP, or nobody.
 pub trait Progress: Sync {
     /// Something beside the answer.
@@ -73,7 +82,7 @@ pub trait Progress: Sync {
         Err(Failure::bug())
     }
 
-    /// A task that a worker has finished.
+    /// A worker has finished a task.
     fn finished(&self, _: &SessionName, _: &FinishedTask) -> Result<(), Failure> {
         Ok(())
     }

@@ -1,17 +1,36 @@
 //! Finding what can go: finished worktrees, what the dead left behind, and what fills the disk.
 
 use serde::{Deserialize, Serialize};
+use weald_core::SignedDuration;
+use weald_core::id::TaskId;
 use weald_core::kill_switch::{CLEAN, SWEEP};
+use weald_core::name::TreeName;
 
 use super::Operation;
 use crate::{
-    Call, CleanReport, Failure, Freeing, Ground, RoomMode, SweepMode, SweepReport, Upkeep,
-    UsageReport, exit,
+    Call, CleanReport, CleanRequest, Failure, Freeing, Ground, RoomMode, SweepMode, SweepReport,
+    Trees, Upkeep, UsageReport, exit,
 };
 
-pub use crate::CleanRequest as CleanTrees;
-
 entries!(CleanTrees, Sweep, MeasureUsage);
+
+/// Finds worktrees that are finished, and moves them to the trash.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CleanTrees {
+    /// Do it, instead of only listing them.
+    pub apply: bool,
+    /// For how long a worktree must be unused; as configured unless given.
+    pub min_age: Option<SignedDuration>,
+    /// Only worktrees of these tasks, unless empty.
+    pub tasks: Vec<TaskId>,
+    /// Only this worktree, or that of this task.
+    pub tree: Option<String>,
+    /// With `apply`: act on orphans, too.
+    pub orphans: bool,
+    /// Fetch the targets' remotes first.
+    pub fetch: bool,
+}
 
 /// What was removed, or would be, and what stays.
 #[derive(Debug, Serialize)]
@@ -22,6 +41,9 @@ pub struct Cleaned {
     /// The variable that switches it off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disabled: Option<String>,
+    /// The worktree that was meant.
+    #[serde(skip)]
+    pub tree: Option<TreeName>,
 }
 
 impl Call<'_> {
@@ -44,20 +66,39 @@ impl Operation for CleanTrees {
         let ground = call.ground()?;
         let disabled = call.switched_off("clean", CLEAN, &ground.config().clean_kill_switches);
         if disabled.is_some() {
-            let report = CleanReport::default();
-            return Ok(Cleaned { report, disabled });
+            return Ok(Cleaned {
+                report: CleanReport::default(),
+                disabled,
+                tree: None,
+            });
         }
         for id in &self.tasks {
             ground.engine.task(id)?;
         }
+        let trees = ground.trees(call)?;
+        let tree = self.tree.as_deref();
+        let tree = tree.map(|name| tree_of(&ground, &trees, name));
+        let tree = tree.transpose()?;
+        let request = CleanRequest {
+            apply: self.apply,
+            min_age: self.min_age,
+            tasks: self.tasks,
+            tree: tree.clone(),
+            orphans: self.orphans,
+            fetch: self.fetch,
+        };
         let progress = call.stage("looking");
-        let report = Upkeep::new(&ground.trees(call)?).clean(&self)?;
+        let report = Upkeep::new(&trees).clean(&request)?;
         drop(progress);
         for warning in &report.warnings {
             call.warn(warning);
         }
         call.tell(&ground.engine);
-        Ok(Cleaned { report, disabled })
+        Ok(Cleaned {
+            report,
+            disabled,
+            tree,
+        })
     }
 
     fn exit(cleaned: &Cleaned) -> u8 {
@@ -66,6 +107,18 @@ impl Operation for CleanTrees {
             false => exit::REFUSED,
         }
     }
+}
+
+/// The worktree of that name, or that of the task.
+fn tree_of(ground: &Ground, trees: &Trees<'_>, name: &str) -> Result<TreeName, Failure> {
+    let not_named = match trees.named(Some(name)) {
+        Ok(tree) => return Ok(tree.name),
+        Err(error) => error,
+    };
+    let task = name.parse::<TaskId>().ok();
+    let task = task.and_then(|id| ground.engine.task(&id).ok());
+    let bound = task.and_then(|detail| detail.task.worktree);
+    bound.ok_or_else(|| not_named.into())
 }
 
 /// Releases stale locks and leases, and removes leftovers.

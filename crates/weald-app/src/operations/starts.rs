@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use weald_core::SignedDuration;
 use weald_core::agent::{Agent, AgentStatus, Goal, Outcome, Stage};
-use weald_core::landing::Landing;
 use weald_core::name::SessionName;
 use weald_core::task::{Task, TaskStatus};
 
 use super::agent_views::OneAgent;
 use super::orders::{require_ended, stop, wait_for};
 use super::{Operation, within_reason};
+use crate::progress::FinishedTask;
 use crate::supervision::{
     AgentWish, BehindWorker, Worker, await_begin, can_start, continued, find_or_add, is_resumed,
     launch, place_of, put_back, refuse_undecided, require_begun, start_behind, start_in_main,
@@ -335,16 +335,6 @@ pub struct RunWorker {
     pub how: AgentWish,
 }
 
-/// A task that a worker finished.
-#[derive(Debug, Serialize)]
-pub struct FinishedTask {
-    pub task: Task,
-    pub outcome: String,
-    pub agent: Agent,
-    #[serde(serialize_with = "crate::landing::serialize")]
-    pub landing: Option<Landing>,
-}
-
 /// A worker that has ended.
 #[derive(Debug, Serialize)]
 pub struct EndedWorker {
@@ -362,7 +352,7 @@ impl Operation for RunWorker {
         let worker = Worker::new(call, &ground, &self.how, self.max, self.idle_timeout)?;
         let name = worker.name.clone();
         let report = &mut |ground: &Ground, agent: &Agent| {
-            let finished = FinishedTask::of(call, ground, agent)?;
+            let finished = finished(call, ground, agent)?;
             call.progress.finished(&name, &finished)
         };
         let exit = worker.work(call, ground, report)?;
@@ -374,17 +364,15 @@ impl Operation for RunWorker {
     }
 }
 
-impl FinishedTask {
-    fn of(call: &Call<'_>, ground: &Ground, agent: &Agent) -> Result<Self, Failure> {
-        let end = agent.end.as_ref();
-        Ok(Self {
-            task: ground.engine.task(&agent.task)?.task,
-            outcome: end.map_or("unknown", |end| end.outcome.as_str()).to_owned(),
-            agent: agent.clone(),
-            landing: match end.and_then(|end| end.landing) {
-                Some(id) => Some(Landings::new(&ground.trees(call)?).landing(id)?),
-                None => None,
-            },
-        })
-    }
+fn finished(call: &Call<'_>, ground: &Ground, agent: &Agent) -> Result<FinishedTask, Failure> {
+    let end = agent.end.as_ref();
+    Ok(FinishedTask {
+        task: ground.engine.task(&agent.task)?.task,
+        outcome: end.map_or("unknown", |end| end.outcome.as_str()),
+        agent: agent.clone(),
+        landing: match end.and_then(|end| end.landing) {
+            Some(id) => Some(Landings::new(&ground.trees(call)?).landing(id)?),
+            None => None,
+        },
+    })
 }

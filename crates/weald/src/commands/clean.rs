@@ -40,9 +40,12 @@ pub struct Clean {
     /// Fetch the target's remote first, so that merges there count
     #[arg(long)]
     pub fetch: bool,
-    /// Only this tree: for those who come from other systems.
+    /// Only this worktree or task: for those who come from other systems.
     #[arg(skip)]
-    pub tree: Option<TreeName>,
+    pub tree: Option<String>,
+    /// Whether they gave a flag that forces clean-up there.
+    #[arg(skip)]
+    pub is_forced: bool,
     #[command(flatten)]
     pub other: Other,
 }
@@ -61,6 +64,12 @@ impl Clean {
             orphans: self.orphans,
             fetch: self.fetch,
         })?;
+        if self.is_forced {
+            let name = cleaned.tree.as_ref().map_or("NAME", TreeName::as_str);
+            context.warn(&format!(
+                "--force has no effect here; to remove a worktree with its changes: weald rm {name} --discard"
+            ));
+        }
         context.ui.show(&cleaned, |out| match cleaned.disabled {
             Some(_) => Ok(()),
             None => told::told(out, &cleaned.report, &again, context.now()),

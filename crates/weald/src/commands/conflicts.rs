@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use weald_app::operations::conflicts::{FindConflicts, FoundConflicts};
-use weald_app::{Clash, Failure, Ground, Landings, Radar, Unknown, exit};
+use weald_app::{Clash, Engine, Failure, Radar, Unknown, exit};
 use weald_core::SignedDuration;
 use weald_core::id::Seq;
 
@@ -47,7 +47,7 @@ pub struct Conflicts {
 impl Conflicts {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         if self.watch {
-            return self.watch(context, &context.ground()?);
+            return self.watch(context);
         }
         let answer = context.perform(FindConflicts {
             names: self.names,
@@ -63,15 +63,15 @@ impl Conflicts {
     }
 
     /// Looks again and again. Each change is a line, or one JSON object for all that there is then.
-    fn watch(&self, context: &Context<'_>, ground: &Ground) -> Result<u8, Failure> {
+    fn watch(&self, context: &Context<'_>) -> Result<u8, Failure> {
+        let engine = context.engine()?;
         let mut before: Option<BTreeSet<String>> = None;
-        let trees = ground.trees(context)?;
-        let landings = Landings::new(&trees);
         loop {
-            let radar = landings.conflicts(&self.names)?;
-            let told = landings.tell_conflicts(&radar)?;
-            context.tell(&ground.engine);
-            let now: BTreeSet<String> = headings(&radar).collect();
+            let found = context.perform(FindConflicts {
+                names: self.names.clone(),
+                tell: true,
+            })?;
+            let now: BTreeSet<String> = headings(&found.radar).collect();
             match &before {
                 Some(before) if *before == now => {}
                 Some(before) if !context.ui.is_json() => {
@@ -84,25 +84,25 @@ impl Conflicts {
                     }
                     out.flush()?;
                 }
-                _ => show(context, &FoundConflicts { radar, told })?,
+                _ => show(context, &found)?,
             }
             before = Some(now);
-            if !self.rest(ground)? {
+            if !self.rest(&engine)? {
                 return Ok(exit::DONE);
             }
         }
     }
 
     /// Waits until something was recorded, or long enough; false when nobody reads any more.
-    fn rest(&self, ground: &Ground) -> Result<bool, Failure> {
-        let seq = ground.engine.wait_for_events(Seq(0), Duration::ZERO)?;
+    fn rest(&self, engine: &Engine) -> Result<bool, Failure> {
+        let seq = engine.wait_for_events(Seq(0), Duration::ZERO)?;
         let until = Instant::now() + self.every.unsigned_abs();
         loop {
             if nobody_reads() {
                 return Ok(false);
             }
             let left = until.saturating_duration_since(Instant::now());
-            let newest = ground.engine.wait_for_events(seq, left.min(GLANCE))?;
+            let newest = engine.wait_for_events(seq, left.min(GLANCE))?;
             if newest > seq || left.is_zero() {
                 return Ok(true);
             }

@@ -1,10 +1,8 @@
 //! What people of other systems type. It works as far as it can, and the hint names the command of ours.
 
 use clap::{Args, Subcommand};
-use weald_app::{Failure, Ground};
+use weald_app::Failure;
 use weald_core::SignedDuration;
-use weald_core::id::TaskId;
-use weald_core::name::TreeName;
 
 use super::clean::Clean;
 use super::{land, list, new, resume, rm};
@@ -56,7 +54,7 @@ pub struct CleanWishes {
 }
 
 impl CleanWishes {
-    fn clean(self, tree: Option<TreeName>) -> Clean {
+    fn clean(self, tree: Option<String>) -> Clean {
         Clean {
             apply: self.apply,
             min_age: Some(self.min_age),
@@ -123,28 +121,8 @@ impl Habit {
 impl Cleanup {
     fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         context.note("weald worktrees cleanup is weald clean");
-        let tree = match &self.id {
-            Some(id) => Some(tree_of(context, &context.ground()?, id)?),
-            None => None,
-        };
-        if self.force {
-            let name = tree.as_ref().map_or("NAME", TreeName::as_str);
-            context.warn(&format!(
-                "--force has no effect here; to remove a worktree with its changes: weald rm {name} --discard"
-            ));
-        }
-        self.wishes.clean(tree).run(context)
-    }
-}
-
-/// The tree that is called so, or the tree of the task that is.
-fn tree_of(context: &Context<'_>, ground: &Ground, id: &str) -> Result<TreeName, Failure> {
-    let by_name = ground.trees(context)?.named(Some(id));
-    let task = id.parse::<TaskId>().ok();
-    let task = task.and_then(|id| ground.engine.task(&id).ok());
-    match (by_name, task.and_then(|detail| detail.task.worktree)) {
-        (Ok(tree), _) => Ok(tree.name),
-        (Err(_), Some(bound)) => Ok(bound),
-        (Err(error), None) => Err(error.into()),
+        let mut clean = self.wishes.clean(self.id);
+        clean.is_forced = self.force;
+        clean.run(context)
     }
 }

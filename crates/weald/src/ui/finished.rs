@@ -2,11 +2,21 @@
 
 use std::io::{self, Write};
 
-use weald_app::operations::starts::FinishedTask;
+use weald_app::landing::as_json;
+use weald_app::progress::FinishedTask;
 use weald_core::landing::Landing;
 use weald_core::name::SessionName;
 
-use super::{Out, WARNING, clean_line, joined, paint};
+use super::{Fields, Out, WARNING, clean_line, joined, paint};
+
+/// A task that a worker finished, for programs.
+pub fn finished_fields(done: &FinishedTask) -> Fields {
+    Fields::new()
+        .with("task", &done.task)
+        .with("outcome", done.outcome)
+        .with("agent", &done.agent)
+        .with("landing", &done.landing.as_ref().map(as_json))
+}
 
 /// A task that a worker finished, in one line.
 pub fn print_finished(out: &mut Out, worker: &SessionName, done: &FinishedTask) -> io::Result<()> {
