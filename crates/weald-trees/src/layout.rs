@@ -1,5 +1,6 @@
 //! Where trees lie and what they and their branches are called, by the configuration.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use weald_core::config::Slashes;
@@ -182,13 +183,7 @@ impl Trees<'_> {
             .with("repo", self.place.root().display().to_string())
             .with("common_dir", self.common_dir().display().to_string());
         let wanted = PathBuf::from(values.expand(&self.config.trash_path)?);
-        let device = |path: &Path| {
-            use std::os::unix::fs::MetadataExt;
-            path.ancestors()
-                .find_map(|path| path.metadata().ok())
-                .map(|found| found.dev())
-        };
-        let place = match device(&wanted) == device(root) {
+        let place = match device_of(&wanted) == device_of(root) {
             true => wanted,
             false => root.join(".trash"),
         };
@@ -304,6 +299,12 @@ fn plan_slug(task: &Task) -> String {
     task.plan
         .as_deref()
         .map_or_else(|| "none".to_owned(), |plan| slug(plan, 40).to_string())
+}
+
+/// The file system that a path is on, or would be.
+pub(crate) fn device_of(path: &Path) -> Option<u64> {
+    let existing = path.ancestors().find_map(|path| path.metadata().ok());
+    existing.map(|found| found.dev())
 }
 
 /// Whether the first directory on the way that exists can be written.

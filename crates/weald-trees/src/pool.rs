@@ -15,7 +15,7 @@ mod snapshot;
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use weald_git::{CheckoutIndex, Door, DoorError, copy_checkout};
 
 use super::inner::INFO_FILES;
+use super::layout::device_of;
 use super::{TreeError, Trees, at, delete};
 use weald_control::{files, marker};
 
@@ -71,8 +72,8 @@ pub struct PoolStatus {
 }
 
 /// A pool and what its contents must have been made from.
-#[derive(Debug, Clone)]
-pub(crate) struct Pool {
+pub(crate) struct Pool<'t> {
+    trees: &'t Trees<'t>,
     path: PathBuf,
     settings: Settings,
     boot: String,
@@ -100,7 +101,7 @@ pub(crate) struct Taken {
     pub population: Population,
 }
 
-impl Pool {
+impl Pool<'_> {
     fn entries(&self, prefix: &str) -> Vec<PathBuf> {
         let listed = fs::read_dir(&self.path).into_iter().flatten().flatten();
         let named = listed.filter(|entry| {
@@ -188,6 +189,15 @@ impl Pool {
     fn lock(&self, name: &str) -> io::Result<File> {
         files::open_lock(&self.path.join(name))
     }
+
+    /// A lock that this process alone holds, however long others still need it.
+    fn lock_alone(&self, name: &str) -> Result<File, TreeError> {
+        let locked = self.lock(name).and_then(|lock| {
+            files::lock_within(&lock, FILL_LIMIT)?;
+            Ok(lock)
+        });
+        locked.map_err(at(&self.path))
+    }
 }
 
 /// Copies files and repository of a sealed checkout that nobody has worked in.
@@ -211,20 +221,16 @@ fn copy_tree(from: &Path, theirs: &Door, to: &Path, mut index: CheckoutIndex) ->
 impl Trees<'_> {
     /// The pool for trees in `root`, made if there is none: beside the vault, or with the trees where those are on a
     /// file system of their own. `None` when it is switched off or has no place.
-    pub(crate) fn pool(&self, root: &Path, commit: &str) -> Result<Option<Pool>, TreeError> {
+    pub(crate) fn pool(&self, root: &Path, commit: &str) -> Result<Option<Pool<'_>>, TreeError> {
         match self.config.pool_size {
             0 => Ok(None),
             _ => self.pool_at(root, commit),
         }
     }
 
-    fn pool_at(&self, root: &Path, commit: &str) -> Result<Option<Pool>, TreeError> {
+    fn pool_at(&self, root: &Path, commit: &str) -> Result<Option<Pool<'_>>, TreeError> {
         let home = self.common_dir().join("weald");
-        let device = |path: &Path| {
-            let existing = path.ancestors().find_map(|path| path.metadata().ok());
-            existing.map(|found| found.dev())
-        };
-        let path = match device(&home) == device(root) {
+        let path = match device_of(&home) == device_of(root) {
             true => home.join("pool"),
             false if root.join(marker::MARKER).is_file() => root.join(".pool"),
             false => return Ok(None),
@@ -237,6 +243,7 @@ impl Trees<'_> {
             .map_err(at(&path))?;
         let boot = self.me().map(|me| me.boot_id).unwrap_or_default();
         Ok(Some(Pool {
+            trees: self,
             settings: self.pool_settings(commit)?,
             path: path.canonicalize().map_err(at(&path))?,
             boot,

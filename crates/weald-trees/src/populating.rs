@@ -45,7 +45,7 @@ impl Trees<'_> {
         }
     }
 
-    fn pool_of(&self, plan: &Plan, root: &Path) -> Option<Pool> {
+    fn pool_of(&self, plan: &Plan, root: &Path) -> Option<Pool<'_>> {
         // Spares hold every file.
         match plan.pool && self.wishes.sparse.is_none() {
             // A pool that can't be used costs time, not the tree.

@@ -55,17 +55,17 @@ impl Trees<'_> {
         }
         self.vault().require(&self.main_refs()?, &[&base])?;
         self.require_files(&base)?;
-        self.clear_unusable(&pool);
-        self.refresh_donor(&pool, &base)?;
+        pool.clear_unusable();
+        pool.refresh_donor(&base)?;
         let configured = self.config.pool_size;
         let wanted = usize::try_from(count.unwrap_or(configured)).unwrap_or(usize::MAX);
         for (spare, seal) in pool.spares() {
             if seal.base != base {
-                self.refresh_spare(&pool, &spare, &seal, &base)?;
+                pool.refresh_spare(&spare, &seal, &base)?;
             }
         }
-        while pool.spares().len() < wanted && has_room(&pool.path) {
-            self.make_spare(&pool, &base)?;
+        while pool.spares().len() < wanted && pool.has_room() {
+            pool.make_spare(&base)?;
         }
         Ok(self.status_of(Some(&pool), &base))
     }
@@ -76,17 +76,15 @@ impl Trees<'_> {
         let Some(pool) = self.pool_at(&self.tree_root()?, &base)? else {
             return Ok(self.status_of(None, &base));
         };
-        let lock = pool.lock("fill.lock").map_err(at(&pool.path))?;
-        files::lock_within(&lock, FILL_LIMIT).map_err(at(&pool.path))?;
-        let donor = pool.lock("donor.lock").map_err(at(&pool.path))?;
-        files::lock_within(&donor, FILL_LIMIT).map_err(at(&pool.path))?;
+        let _fill = pool.lock_alone("fill.lock")?;
+        let _donor = pool.lock_alone("donor.lock")?;
         for prefix in ["spare-", "new-", "gone-", "donor"] {
             for entry in pool
                 .entries(prefix)
                 .into_iter()
                 .filter(|path| path.is_dir())
             {
-                evict(&pool, &entry);
+                pool.evict(&entry);
             }
         }
         Ok(self.status_of(Some(&pool), &base))
@@ -105,7 +103,7 @@ impl Trees<'_> {
         lock.is_ok_and(|lock| lock.try_lock().is_ok())
     }
 
-    fn status_of(&self, pool: Option<&Pool>, base: &str) -> PoolStatus {
+    fn status_of(&self, pool: Option<&Pool<'_>>, base: &str) -> PoolStatus {
         let spares = pool.map(Pool::spares).unwrap_or_default();
         let ready = spares.iter().filter(|(_, seal)| seal.base == base).count();
         PoolStatus {
@@ -124,20 +122,6 @@ impl Trees<'_> {
         Ok(self.base(None, target, None, &mut Vec::new())?.commit)
     }
 
-    /// Takes away what nobody can use: half-made, made from other settings, or opened by somebody.
-    fn clear_unusable(&self, pool: &Pool) {
-        for prefix in ["new-", "gone-"] {
-            for entry in pool.entries(prefix) {
-                evict(pool, &entry);
-            }
-        }
-        for spare in pool.entries("spare-") {
-            if !self.is_usable(pool, &spare) {
-                evict(pool, &spare);
-            }
-        }
-    }
-
     /// What in the pool nobody can use, or nobody is to: everything that is half-made, and every spare where there is to
     /// be none. Nothing while somebody fills it.
     pub fn stale_pool_entries(&self) -> Result<Vec<PathBuf>, TreeError> {
@@ -151,7 +135,7 @@ impl Trees<'_> {
         let is_unwanted = self.config.pool_size == 0;
         let mut stale = [pool.entries("new-"), pool.entries("gone-")].concat();
         let spares = pool.entries("spare-").into_iter();
-        stale.extend(spares.filter(|spare| is_unwanted || !self.is_usable(&pool, spare)));
+        stale.extend(spares.filter(|spare| is_unwanted || !pool.is_usable(spare)));
         Ok(stale)
     }
 
@@ -162,13 +146,13 @@ impl Trees<'_> {
         };
         let lock = pool.lock("fill.lock").map_err(at(&pool.path))?;
         if lock.try_lock().is_ok() {
-            evict(&pool, entry);
+            pool.evict(entry);
         }
         Ok(())
     }
 
     /// The pool, if one was ever made and there is something to make it from.
-    fn existing_pool(&self) -> Result<Option<Pool>, TreeError> {
+    fn existing_pool(&self) -> Result<Option<Pool<'_>>, TreeError> {
         let root = self.tree_root()?;
         let home = self.common_dir().join("weald/pool");
         if self.target.is_none() || !(home.is_dir() || root.join(".pool").is_dir()) {
@@ -176,134 +160,6 @@ impl Trees<'_> {
         }
         let base = self.pool_base()?;
         self.pool_at(&root, &base)
-    }
-
-    /// Whether what is sealed is still good. After a start of the machine git has to look at it once.
-    fn is_usable(&self, pool: &Pool, holder: &Path) -> bool {
-        let tree = holder.join("tree");
-        let fits = |seal: &Seal| seal.settings.files == pool.settings.files && seal.fits(&tree);
-        let Some(seal) = Seal::read(holder).filter(fits) else {
-            return false;
-        };
-        if seal.boot == pool.boot {
-            return true;
-        }
-        let looked = self.visit(SPARE, &Site::sealed(&tree), Inspect::default());
-        let is_clean = looked.is_ok_and(|InspectReply { look, .. }| {
-            look.staged + look.unstaged + look.untracked + look.ignored == 0
-        });
-        is_clean && Seal::put(holder, &seal.settings, &seal.base, &pool.boot).is_ok()
-    }
-
-    /// A donor that holds `base`: brought forward, or made.
-    fn refresh_donor(&self, pool: &Pool, base: &str) -> Result<(), TreeError> {
-        let donor = pool.donor();
-        if self.is_usable(pool, &donor)
-            && let Some(seal) = Seal::read(&donor)
-        {
-            if seal.base == base {
-                return Ok(());
-            }
-            // Whoever wants a copy waits the moment that this takes.
-            let lock = pool.lock("donor.lock").map_err(at(&donor))?;
-            files::lock_within(&lock, FILL_LIMIT).map_err(at(&donor))?;
-            if self.forward_sealed(pool, &donor, &seal, base)? {
-                return Ok(());
-            }
-        }
-        if !has_room(&pool.path) {
-            return Ok(());
-        }
-        let made = self.make_checkout(pool, base)?;
-        Seal::put(&made, &pool.settings, base, &pool.boot)?;
-        step("pool.donor_made");
-        let lock = pool.lock("donor.lock").map_err(at(&donor))?;
-        files::lock_within(&lock, FILL_LIMIT).map_err(at(&donor))?;
-        evict(pool, &donor);
-        step("pool.donor_gone");
-        fs::rename(&made, &donor).map_err(at(&donor))
-    }
-
-    /// A checkout by git, in a holder of its own.
-    fn make_checkout(&self, pool: &Pool, base: &str) -> Result<PathBuf, TreeError> {
-        let holder = new_holder(pool)?;
-        let tree = holder.join("tree");
-        if !(snapshot::is_btrfs(&holder) && snapshot::make(&tree).is_ok()) {
-            fs::create_dir(&tree).map_err(at(&tree))?;
-        }
-        let git_dir = tree.join(".git");
-        fs::create_dir(&git_dir).map_err(at(&git_dir))?;
-        self.write_settings(&git_dir, base)?;
-        let job = Populate {
-            commit: base.to_owned(),
-            index: None,
-        };
-        self.visit(SPARE, &Site::sealed(&tree), job)?;
-        Ok(holder)
-    }
-
-    /// A further spare: a copy of the donor, or a checkout where that can't be copied.
-    fn make_spare(&self, pool: &Pool, base: &str) -> Result<(), TreeError> {
-        let holder = new_holder(pool)?;
-        let copied = pool.copy(&holder.join("tree")).map_err(at(&holder))?;
-        let holder = match copied {
-            Some(taken) if taken.base == base => {
-                let tree = holder.join("tree");
-                self.renew_settings(&tree, base, &taken)?;
-                if self.wants_large_files(&tree, &taken)? {
-                    self.bring_forward(&tree, base, base)?;
-                }
-                holder
-            }
-            _ => self.make_checkout(pool, base)?,
-        };
-        Seal::put(&holder, &pool.settings, base, &pool.boot)?;
-        step("pool.spare_made");
-        offer(pool, &holder)
-    }
-
-    /// Brings a spare forward that nobody took meanwhile.
-    fn refresh_spare(
-        &self,
-        pool: &Pool,
-        spare: &Path,
-        seal: &Seal,
-        base: &str,
-    ) -> Result<(), TreeError> {
-        let holder = new_holder(pool)?;
-        if fs::rename(spare.join("tree"), holder.join("tree")).is_err() {
-            return Ok(());
-        }
-        let _ = delete(spare);
-        step("pool.spare_held");
-        match self.forward_sealed(pool, &holder, seal, base)? {
-            true => offer(pool, &holder),
-            false => {
-                evict(pool, &holder);
-                Ok(())
-            }
-        }
-    }
-
-    fn forward_sealed(
-        &self,
-        pool: &Pool,
-        holder: &Path,
-        seal: &Seal,
-        to: &str,
-    ) -> Result<bool, TreeError> {
-        // Unsealed meanwhile: nobody takes half of each.
-        let _ = fs::remove_file(holder.join("seal"));
-        step("pool.unsealed");
-        let tree = holder.join("tree");
-        if !self.bring_forward(&tree, &seal.base, to)? {
-            return Ok(false);
-        }
-        let door = Door::open(&tree.join(".git")).map_err(at(&tree))?;
-        door.write("HEAD", format!("{to}\n").as_bytes())
-            .map_err(at(&tree))?;
-        Seal::put(holder, &seal.settings, to, &pool.boot)?;
-        Ok(true)
     }
 
     /// A repository that says what a new one would say, also if settings that don't touch files changed since.
@@ -336,34 +192,166 @@ impl Trees<'_> {
     }
 }
 
-fn new_holder(pool: &Pool) -> Result<PathBuf, TreeError> {
-    let made = tempfile::Builder::new()
-        .prefix("new-")
-        .tempdir_in(&pool.path);
-    Ok(made.map_err(at(&pool.path))?.keep())
-}
+impl Pool<'_> {
+    /// Takes away what nobody can use: half-made, made from other settings, or opened by somebody.
+    fn clear_unusable(&self) {
+        for prefix in ["new-", "gone-"] {
+            for entry in self.entries(prefix) {
+                self.evict(&entry);
+            }
+        }
+        for spare in self.entries("spare-") {
+            if !self.is_usable(&spare) {
+                self.evict(&spare);
+            }
+        }
+    }
 
-/// Lets others take what is in a holder.
-fn offer(pool: &Pool, holder: &Path) -> Result<(), TreeError> {
-    let name = holder.file_name().unwrap_or_default().to_string_lossy();
-    let spare = pool.path.join(name.replacen("new-", "spare-", 1));
-    fs::rename(holder, &spare).map_err(at(&spare))
-}
+    /// Whether what is sealed is still good. After a start of the machine git has to look at it once.
+    fn is_usable(&self, holder: &Path) -> bool {
+        let tree = holder.join("tree");
+        let fits = |seal: &Seal| seal.settings.files == self.settings.files && seal.fits(&tree);
+        let Some(seal) = Seal::read(holder).filter(fits) else {
+            return false;
+        };
+        if seal.boot == self.boot {
+            return true;
+        }
+        let looked = self
+            .trees
+            .visit(SPARE, &Site::sealed(&tree), Inspect::default());
+        let is_clean = looked.is_ok_and(|InspectReply { look, .. }| {
+            look.staged + look.unstaged + look.untracked + look.ignored == 0
+        });
+        is_clean && Seal::put(holder, &seal.settings, &seal.base, &self.boot).is_ok()
+    }
 
-/// Takes an entry out of the pool at once, then deletes it.
-fn evict(pool: &Pool, entry: &Path) {
-    let Ok(away) = tempfile::Builder::new()
-        .prefix("gone-")
-        .tempdir_in(&pool.path)
-    else {
-        return;
-    };
-    // What can't be deleted now is found by the next sweep.
-    let _ = fs::rename(entry, away.path().join("it"));
-    drop(away);
-}
+    /// A donor that holds `base`: brought forward, or made.
+    fn refresh_donor(&self, base: &str) -> Result<(), TreeError> {
+        let donor = self.donor();
+        if self.is_usable(&donor)
+            && let Some(seal) = Seal::read(&donor)
+        {
+            if seal.base == base {
+                return Ok(());
+            }
+            // Whoever wants a copy waits the moment that this takes.
+            let _lock = self.lock_alone("donor.lock")?;
+            if self.forward_sealed(&donor, &seal, base)? {
+                return Ok(());
+            }
+        }
+        if !self.has_room() {
+            return Ok(());
+        }
+        let made = self.make_checkout(base)?;
+        Seal::put(&made, &self.settings, base, &self.boot)?;
+        step("pool.donor_made");
+        let _lock = self.lock_alone("donor.lock")?;
+        self.evict(&donor);
+        step("pool.donor_gone");
+        fs::rename(&made, &donor).map_err(at(&donor))
+    }
 
-/// A pool is a convenience: it leaves a tenth of the disk to others.
-fn has_room(path: &Path) -> bool {
-    rustix::fs::statvfs(path).is_ok_and(|found| found.f_bavail >= found.f_blocks / 10)
+    /// A checkout by git, in a holder of its own.
+    fn make_checkout(&self, base: &str) -> Result<PathBuf, TreeError> {
+        let holder = self.new_holder()?;
+        let tree = holder.join("tree");
+        if !(snapshot::is_btrfs(&holder) && snapshot::make(&tree).is_ok()) {
+            fs::create_dir(&tree).map_err(at(&tree))?;
+        }
+        let git_dir = tree.join(".git");
+        fs::create_dir(&git_dir).map_err(at(&git_dir))?;
+        self.trees.write_settings(&git_dir, base)?;
+        let job = Populate {
+            commit: base.to_owned(),
+            index: None,
+        };
+        self.trees.visit(SPARE, &Site::sealed(&tree), job)?;
+        Ok(holder)
+    }
+
+    /// A further spare: a copy of the donor, or a checkout where that can't be copied.
+    fn make_spare(&self, base: &str) -> Result<(), TreeError> {
+        let holder = self.new_holder()?;
+        let copied = self.copy(&holder.join("tree")).map_err(at(&holder))?;
+        let holder = match copied {
+            Some(taken) if taken.base == base => {
+                let tree = holder.join("tree");
+                self.trees.renew_settings(&tree, base, &taken)?;
+                if self.trees.wants_large_files(&tree, &taken)? {
+                    self.trees.bring_forward(&tree, base, base)?;
+                }
+                holder
+            }
+            _ => self.make_checkout(base)?,
+        };
+        Seal::put(&holder, &self.settings, base, &self.boot)?;
+        step("pool.spare_made");
+        self.offer(&holder)
+    }
+
+    /// Brings a spare forward that nobody took meanwhile.
+    fn refresh_spare(&self, spare: &Path, seal: &Seal, base: &str) -> Result<(), TreeError> {
+        let holder = self.new_holder()?;
+        if fs::rename(spare.join("tree"), holder.join("tree")).is_err() {
+            return Ok(());
+        }
+        let _ = delete(spare);
+        step("pool.spare_held");
+        match self.forward_sealed(&holder, seal, base)? {
+            true => self.offer(&holder),
+            false => {
+                self.evict(&holder);
+                Ok(())
+            }
+        }
+    }
+
+    fn forward_sealed(&self, holder: &Path, seal: &Seal, to: &str) -> Result<bool, TreeError> {
+        // Unsealed meanwhile: nobody takes half of each.
+        let _ = fs::remove_file(holder.join("seal"));
+        step("pool.unsealed");
+        let tree = holder.join("tree");
+        if !self.trees.bring_forward(&tree, &seal.base, to)? {
+            return Ok(false);
+        }
+        let door = Door::open(&tree.join(".git")).map_err(at(&tree))?;
+        door.write("HEAD", format!("{to}\n").as_bytes())
+            .map_err(at(&tree))?;
+        Seal::put(holder, &seal.settings, to, &self.boot)?;
+        Ok(true)
+    }
+
+    fn new_holder(&self) -> Result<PathBuf, TreeError> {
+        let made = tempfile::Builder::new()
+            .prefix("new-")
+            .tempdir_in(&self.path);
+        Ok(made.map_err(at(&self.path))?.keep())
+    }
+
+    /// Lets others take what is in a holder.
+    fn offer(&self, holder: &Path) -> Result<(), TreeError> {
+        let name = holder.file_name().unwrap_or_default().to_string_lossy();
+        let spare = self.path.join(name.replacen("new-", "spare-", 1));
+        fs::rename(holder, &spare).map_err(at(&spare))
+    }
+
+    /// Takes an entry out of the pool at once, then deletes it.
+    fn evict(&self, entry: &Path) {
+        let Ok(away) = tempfile::Builder::new()
+            .prefix("gone-")
+            .tempdir_in(&self.path)
+        else {
+            return;
+        };
+        // What can't be deleted now is found by the next sweep.
+        let _ = fs::rename(entry, away.path().join("it"));
+        drop(away);
+    }
+
+    /// A pool is a convenience: it leaves a tenth of the disk to others.
+    fn has_room(&self) -> bool {
+        rustix::fs::statvfs(&self.path).is_ok_and(|found| found.f_bavail >= found.f_blocks / 10)
+    }
 }
