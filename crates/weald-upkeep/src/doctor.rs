@@ -64,22 +64,26 @@ const PARTS: [(&str, Check); 20] = [
     ("processes", locks::stopped_holders),
 ];
 
-impl<'a> Checkup<'a> {
+impl Checkup<'_> {
     /// Looks for everything that does not fit, and repairs what it may. The ground comes first, then what is on record,
     /// then locks that a repair may have taken away.
     pub fn run(&self) -> Vec<Finding> {
         let mut ledger = Ledger::new(self.place, self.trees, self.fix);
-        let survey = || self.trees.map(|trees| Survey::new(trees, self.places));
-        self.check_ground(survey().as_ref(), &mut ledger);
-        if let Some(mut survey) = survey() {
+        let read = |trees| Survey::new(trees, self.places);
+        self.check_ground(self.trees.map(read).as_ref(), &mut ledger);
+        if let Some(trees) = self.trees {
+            let mut survey = read(trees);
             // Records that lack trees are not to be trusted with repairs.
             ledger.fix = self.fix_records && !entries::are_lost(&survey);
             for (part, check) in PARTS {
                 let before = ledger.findings.len();
-                if ledger.note(part, check(&survey)) {
-                    survey = Survey::new(survey.trees, self.places);
-                    let led = ledger.repaired(Code::PointerWrong, before);
-                    ledger.note(part, trees::behind_pointers(&survey, &led));
+                if !ledger.note(part, check(&survey)) {
+                    continue;
+                }
+                survey = read(trees);
+                let led = ledger.repaired(Code::PointerWrong, before);
+                if !led.is_empty() && ledger.note(part, trees::behind_pointers(&survey, &led)) {
+                    survey = read(trees);
                 }
             }
         }

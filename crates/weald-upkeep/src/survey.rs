@@ -1,6 +1,7 @@
 //! The survey that upkeep works from: records, claims, sessions, agents, landings, entries of git, and who stands where.
 //!
-//! Every part is read when it is first asked for, and then once. What a repair or a removal changed is seen by a new survey.
+//! Every part is read when it is first asked for, and then once; records are all of one moment. What a repair or a removal
+//! changed is seen by a new survey.
 //! It tells all that can be told of worktrees without looking into them.
 
 use std::collections::BTreeMap;
@@ -94,7 +95,19 @@ impl<'a> Survey<'a> {
     }
 
     pub(crate) fn records(&self) -> Result<&[Tree], TreeError> {
-        once(&self.records, || self.trees.records()).map(Vec::as_slice)
+        let read = || {
+            self.trees.engine.look(|tx| {
+                // What can't be read here says why to those that ask for it.
+                let tasks = tx.tasks(&TaskFilter::default());
+                let _ = tasks.map(|tasks| self.tasks.set(by_id(tasks)));
+                let agents = tx.agents(&AgentFilter::OPEN);
+                let _ = agents.map(|agents| self.agents.set(agents));
+                let landings = tx.open_landings();
+                let _ = landings.map(|landings| self.landings.set(landings));
+                tx.trees()
+            })
+        };
+        once(&self.records, || Ok(read()?)).map(Vec::as_slice)
     }
 
     /// The trees that are there, or should be.
@@ -103,14 +116,10 @@ impl<'a> Survey<'a> {
     }
 
     pub(crate) fn tasks(&self) -> Result<&BTreeMap<TaskId, Task>, TreeError> {
-        once(&self.tasks, || {
-            let tasks = self
-                .trees
-                .engine
-                .look(|tx| tx.tasks(&TaskFilter::default()));
-            let tasks = tasks?.into_iter().map(|task| (task.id.clone(), task));
-            Ok(tasks.collect())
-        })
+        self.records()?;
+        let engine = self.trees.engine;
+        let read = || engine.look(|tx| tx.tasks(&TaskFilter::default()));
+        once(&self.tasks, || Ok(by_id(read()?)))
     }
 
     /// Every session, also those that have ended.
@@ -120,12 +129,14 @@ impl<'a> Survey<'a> {
 
     /// Agents that have not ended.
     pub(crate) fn agents(&self) -> Result<&[Agent], TreeError> {
+        self.records()?;
         let read = || self.trees.engine.look(|tx| tx.agents(&AgentFilter::OPEN));
         once(&self.agents, || Ok(read()?)).map(Vec::as_slice)
     }
 
     /// Landings that have not ended, or whose clean-up did not run.
     pub(crate) fn landings(&self) -> Result<&[Landing], TreeError> {
+        self.records()?;
         let read = || self.trees.engine.look(|tx| tx.open_landings());
         once(&self.landings, || Ok(read()?)).map(Vec::as_slice)
     }
@@ -359,6 +370,11 @@ impl<'a> Survey<'a> {
         }
         Ok(found)
     }
+}
+
+fn by_id(tasks: Vec<Task>) -> BTreeMap<TaskId, Task> {
+    let tasks = tasks.into_iter();
+    tasks.map(|task| (task.id.clone(), task)).collect()
 }
 
 /// Whether an entry of git points at a tree's path and is known to be of that tree.

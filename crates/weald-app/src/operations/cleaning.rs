@@ -58,10 +58,6 @@ impl Operation for CleanTrees {
     const NAME: &'static str = "clean";
     type Output = Cleaned;
 
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
-
     fn run(self, call: &Call<'_>) -> Result<Cleaned, Failure> {
         let ground = call.ground()?;
         let disabled = call.switched_off("clean", CLEAN, &ground.config().clean_kill_switches);
@@ -151,10 +147,6 @@ impl Operation for Sweep {
     const NAME: &'static str = "sweep";
     type Output = Swept;
 
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
-
     fn run(self, call: &Call<'_>) -> Result<Swept, Failure> {
         let ground = call.ground()?;
         let disabled = call.switched_off("sweep", SWEEP, &ground.config().sweep_kill_switches);
@@ -211,10 +203,6 @@ pub struct MeasuredUsage {
 impl Operation for MeasureUsage {
     const NAME: &'static str = "usage";
     type Output = MeasuredUsage;
-
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
 
     fn run(self, call: &Call<'_>) -> Result<MeasuredUsage, Failure> {
         let ground = call.ground()?;

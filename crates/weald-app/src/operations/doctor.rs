@@ -41,10 +41,6 @@ impl Operation for Examine {
     const NAME: &'static str = "doctor";
     type Output = Findings;
 
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
-
     fn run(self, call: &Call<'_>) -> Result<Findings, Failure> {
         let places = resolved(&self.places)?;
         let patient = Patient::find(call)?;
@@ -156,10 +152,6 @@ impl Operation for AdoptRestored {
     const NAME: &'static str = "doctor_adopt";
     type Output = AdoptedTrees;
 
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
-
     fn run(self, call: &Call<'_>) -> Result<AdoptedTrees, Failure> {
         let places = resolved(&self.places)?;
         let ground = call.ground()?;
@@ -191,10 +183,6 @@ pub struct Adopted {
 impl Operation for AdoptCopy {
     const NAME: &'static str = "doctor_adopt_copy";
     type Output = Adopted;
-
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
 
     fn run(self, call: &Call<'_>) -> Result<Adopted, Failure> {
         let place = call.place()?;
@@ -238,10 +226,6 @@ pub struct RebuiltRegistry {
 impl Operation for RebuildRegistry {
     const NAME: &'static str = "doctor_rebuild";
     type Output = RebuiltRegistry;
-
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
 
     fn run(self, call: &Call<'_>) -> Result<RebuiltRegistry, Failure> {
         let place = call.place()?;

@@ -28,10 +28,6 @@ impl Operation for ListTrash {
     const READS: bool = true;
     type Output = Trash;
 
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
-
     fn run(self, call: &Call<'_>) -> Result<Trash, Failure> {
         let trash = call.ground()?.trees(call)?.trash()?;
         Ok(Trash { trash })
@@ -49,10 +45,6 @@ pub struct RestoreTree {
 impl Operation for RestoreTree {
     const NAME: &'static str = "trash_restore";
     type Output = OneTree;
-
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
 
     fn run(self, call: &Call<'_>) -> Result<OneTree, Failure> {
         let ground = call.ground()?;
@@ -149,10 +141,6 @@ impl PurgeTrash {
 impl Operation for PurgeTrash {
     const NAME: &'static str = "trash_purge";
     type Output = PurgedTrash;
-
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
 
     fn run(self, call: &Call<'_>) -> Result<PurgedTrash, Failure> {
         if self.apply {

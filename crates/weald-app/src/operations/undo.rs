@@ -30,10 +30,6 @@ impl Operation for ListUndoable {
     const NAME: &'static str = "undo_list";
     type Output = AllUndoable;
 
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
-
     fn run(self, call: &Call<'_>) -> Result<AllUndoable, Failure> {
         let ground = call.ground()?;
         let operations = Upkeep::new(&ground.trees(call)?).undoable(LISTED)?;
@@ -86,10 +82,6 @@ pub struct UndoneOne {
 impl Operation for Undo {
     const NAME: &'static str = "undo";
     type Output = Undid;
-
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
 
     fn run(self, call: &Call<'_>) -> Result<Undid, Failure> {
         if !self.dry_run {
