@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn x21_a_viewers_terminal_gets_no_sequence_that_the_program_wrote() {
+    fn a_viewers_terminal_gets_no_sequence_that_the_program_wrote() {
         let hostile = b"\x1b]52;c;aGk=\x07\x1b]0;title\x07\x1bP1$r\x1b\\\x1b]8;;http://x\x07link\x1b]8;;\x07\xc2\x9b31mred\x07";
         let drawn = shows(hostile).drawn(None, [], SIZE);
         for forbidden in ["\x1b]", "\x1bP", "\u{9b}", "\x07", "title", "http"] {
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn a3_modes_are_set_at_attach_and_only_changes_later() {
+    fn modes_are_set_at_attach_and_only_changes_later() {
         let (plain, pasting) = (shows(b""), shows(b"\x1b[?2004h\x1b[?1006h\x1b[>1u"));
         let first = pasting.drawn(None, [], SIZE);
         assert!(

@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a3_questions_of_programs_are_answered_while_nobody_watches() {
+    fn questions_of_programs_are_answered_while_nobody_watches() {
         let cases: &[(&[u8], &str)] = &[
             (b"\x1b[c", "\x1b[?6c"),
             (b"\x1b[5n", "\x1b[0n"),
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a3_the_clipboard_is_neither_read_nor_written() {
+    fn the_clipboard_is_neither_read_nor_written() {
         for wish in [b"\x1b]52;c;aGk=\x07".as_slice(), b"\x1b]52;c;?\x07"] {
             let (screen, replies) = screen(wish);
             assert_eq!(replies, "");

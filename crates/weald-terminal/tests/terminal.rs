@@ -20,7 +20,7 @@ fn start(script: &str) -> OnTerminal {
 }
 
 #[test]
-fn a3_a_program_goes_on_unwatched_and_two_watchers_see_the_same() {
+fn a_program_goes_on_unwatched_and_two_watchers_see_the_same() {
     let program = start("echo ready; read a; echo got $a; read b; echo and $b; read c");
     let mut first = program.watcher(SIZE);
     first.sees("ready");
@@ -41,7 +41,7 @@ fn a3_a_program_goes_on_unwatched_and_two_watchers_see_the_same() {
 }
 
 #[test]
-fn a3_the_terminal_is_as_large_as_that_of_the_last_who_typed() {
+fn the_terminal_is_as_large_as_that_of_the_last_who_typed() {
     let program = start(
         r#"trap "stty size" WINCH; echo ready; stty size; while [ "$a" != q ]; do read a; stty size; done"#,
     );
@@ -68,7 +68,7 @@ fn a3_the_terminal_is_as_large_as_that_of_the_last_who_typed() {
 }
 
 #[test]
-fn a3_a_program_waits_for_no_watcher_and_a_slow_one_skips_pictures() {
+fn a_program_waits_for_no_watcher_and_a_slow_one_skips_pictures() {
     let program = start(
         "read a; i=0; while [ $i -lt 200000 ]; do echo line $i; i=$((i+1)); done; echo done; read b",
     );
@@ -92,7 +92,7 @@ fn a3_a_program_waits_for_no_watcher_and_a_slow_one_skips_pictures() {
 }
 
 #[test]
-fn a3_full_screen_programs_draw_and_are_redrawn() {
+fn full_screen_programs_draw_and_are_redrawn() {
     // Asks for the cursor's position, as full-screen programs do, and hangs if nobody answers.
     let script = r#"stty raw -echo; printf '\033[?1049h\033[2J\033[3;5Hhere\033[6n'
         answer=$(dd bs=1 count=6 2>/dev/null | od -An -c | tr -d ' \n'); printf '\r\nanswer %s' "$answer"
@@ -111,7 +111,7 @@ fn a3_full_screen_programs_draw_and_are_redrawn() {
 }
 
 #[test]
-fn a3_nonsense_from_a_watcher_ends_its_connection_alone() {
+fn nonsense_from_a_watcher_ends_its_connection_alone() {
     let program = start("read a");
     let mut good = program.watcher(SIZE);
     let mut bad = program.watcher(SIZE);
@@ -125,7 +125,7 @@ fn a3_nonsense_from_a_watcher_ends_its_connection_alone() {
 }
 
 #[test]
-fn a3_everybody_can_be_sent_away_while_the_program_goes_on() {
+fn everybody_can_be_sent_away_while_the_program_goes_on() {
     let program = start("echo ready; read a; echo got $a");
     let mut watcher = program.watcher(SIZE);
     watcher.sees("ready");
