@@ -1,7 +1,6 @@
 //! What operations work with, whoever calls them: the environment, a directory, settings.
 
 mod news;
-pub mod window;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -21,7 +20,6 @@ use crate::{
 };
 
 use self::news::News;
-use self::window::Windows;
 
 /// Opens the stream on which output of others is shown while it comes.
 pub type Narration = fn() -> Box<dyn Write + Send>;
@@ -41,8 +39,6 @@ pub struct App {
     pub(crate) only_reads: bool,
     /// weald's own binary, unless it is this process's.
     program: Option<PathBuf>,
-    /// What answers the runs that are started.
-    windows: Option<&'static dyn Windows>,
 }
 
 impl App {
@@ -62,18 +58,7 @@ impl App {
             news: News::default(),
             only_reads: false,
             program: None,
-            windows: None,
         }
-    }
-
-    /// The same for a face that starts runs.
-    pub fn with_windows(mut self, windows: &'static dyn Windows) -> Self {
-        self.windows = Some(windows);
-        self
-    }
-
-    pub(crate) fn windows(&self) -> Result<&'static dyn Windows, Failure> {
-        self.windows.ok_or_else(Failure::bug)
     }
 
     /// The same in a process of another program: weald's own binary is `program`.
@@ -112,7 +97,6 @@ impl App {
             news: self.news.for_another(),
             only_reads: self.only_reads,
             program: self.program.clone(),
-            windows: self.windows,
         }
     }
 
@@ -133,7 +117,6 @@ impl App {
             only_reads: false,
             news: self.news.for_another(),
             program: self.program.clone(),
-            windows: self.windows,
         }
     }
 

@@ -2,6 +2,7 @@
 
 pub mod progress;
 mod role;
+pub mod window;
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use crate::{App, Engine, Failure, Identity, IdentitySource, LoadedConfig, identi
 
 use self::progress::{Progress, Stage};
 pub use self::role::MCP_MARK;
+use self::window::Windows;
 
 /// What a caller says of itself, by flags or variables. A broker compares it with what the run is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +41,8 @@ pub struct Call<'a> {
     pub progress: &'a dyn Progress,
     /// An operation that waits or takes long looks at it, and puts things in order before it ends.
     pub cancel: &'a Cancel,
+    /// What answers the runs that it starts, if it may start any.
+    pub windows: Option<&'a dyn Windows>,
 }
 
 impl Deref for Call<'_> {
@@ -62,7 +66,19 @@ impl<'a> Call<'a> {
             caller: &CALLER,
             progress,
             cancel: &CANCEL,
+            windows: None,
         }
+    }
+
+    /// The same for a face that answers runs.
+    #[must_use]
+    pub fn answering(self, windows: &'a dyn Windows) -> Self {
+        let windows = Some(windows);
+        Self { windows, ..self }
+    }
+
+    pub(crate) fn windows(&self) -> Result<&'a dyn Windows, Failure> {
+        self.windows.ok_or_else(Failure::bug)
     }
 }
 

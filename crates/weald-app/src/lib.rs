@@ -26,10 +26,10 @@ pub mod screen;
 pub mod supervision;
 pub mod tracker;
 
-pub use app::{App, window};
+pub use app::App;
 pub use asking::{Ask, LandWish, Report};
 pub use authority::{Authority, Mandate, NotAllowed};
-pub use call::{Call, MCP_MARK, progress};
+pub use call::{Call, MCP_MARK, progress, window};
 pub use environment::Environment;
 pub use failure::Failure;
 pub use ground::Ground;

@@ -35,13 +35,17 @@ pub fn app_of(global: &GlobalArgs) -> Result<App, Failure> {
         Box::new(Screen::new(stderr, Form::Text))
     };
     let environment = Environment::read();
-    let app = App::new(narration, environment, directory, global.set.clone());
-    Ok(app.with_windows(&Brokers))
+    Ok(App::new(
+        narration,
+        environment,
+        directory,
+        global.set.clone(),
+    ))
 }
 
 impl<'a> Context<'a> {
     pub fn new(app: &'a App, ui: &'a Ui) -> Self {
-        let call = Call::of_process(app, ui);
+        let call = Call::of_process(app, ui).answering(&Brokers);
         Self { ui, call }
     }
 

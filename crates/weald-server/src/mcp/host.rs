@@ -90,6 +90,7 @@ impl Host {
             caller,
             progress: &Told(heard),
             cancel,
+            windows: None,
         };
         let done = call.perform(request, None);
         tracker::at_end(&call);

@@ -47,6 +47,7 @@ fn cancelled<O: Operation>(request: O, when: &Path) -> Value {
             caller: &caller,
             progress: &Silence,
             cancel: &cancel,
+            windows: None,
         };
         let work = scope.spawn(move || call.perform(request, None));
         wait_until(|| when.exists());

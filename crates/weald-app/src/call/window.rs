@@ -5,10 +5,10 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
+use super::Call;
 use crate::authority::Authority;
 pub use crate::environment::{BROKER_DESCRIPTOR, BROKER_PATH, BROKER_SECRET};
-use crate::{Call, Ground};
-use crate::{Failure, RunRequest, Trees};
+use crate::{Failure, Ground, RunRequest, Trees};
 
 /// Opens a window for a run.
 pub trait Windows: Sync {
