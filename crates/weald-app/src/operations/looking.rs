@@ -377,10 +377,6 @@ impl Operation for ShowOwnRun {
     /// As its broker says it.
     type Output = Map<String, Value>;
 
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
-
     fn run(self, _: &Call<'_>) -> Result<Self::Output, Failure> {
         Err(Failure::no_operation(Self::NAME))
     }

@@ -45,10 +45,6 @@ impl Operation for ShowVault {
     const READS: bool = true;
     type Output = ShownVault;
 
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
-
     fn run(self, call: &Call<'_>) -> Result<ShownVault, Failure> {
         let ground = call.ground()?;
         let vault = ground.trees(call)?.vault();
@@ -97,10 +93,6 @@ impl Operation for MaintainVault {
     const NAME: &'static str = "vault_maintain";
     type Output = MaintainedVault;
 
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
-
     fn run(self, call: &Call<'_>) -> Result<MaintainedVault, Failure> {
         let ground = call.ground()?;
         let vault = ground.trees(call)?.vault();
@@ -137,10 +129,6 @@ impl Operation for ListKeptWork {
     const READS: bool = true;
     type Output = AllKeptWork;
 
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
-
     fn run(self, call: &Call<'_>) -> Result<AllKeptWork, Failure> {
         let kept = call.ground()?.trees(call)?.kept_work()?;
         Ok(AllKeptWork { kept })
@@ -167,10 +155,6 @@ pub struct Restored {
 impl Operation for BringBack {
     const NAME: &'static str = "vault_restore";
     type Output = Restored;
-
-    fn needs_only_the_store(&self) -> bool {
-        false
-    }
 
     fn run(self, call: &Call<'_>) -> Result<Restored, Failure> {
         let ground = call.ground()?;
