@@ -29,7 +29,12 @@ pub enum LogView {
     /// From its last whole lines on, all of them without a number.
     Growing(Option<usize>),
     /// The last lines of all that was kept, as it came or without colours, and then what is added.
-    Kept { lines: Option<usize>, raw: bool },
+    Kept {
+        /// How many of the last lines; all of them without a number.
+        lines: Option<usize>,
+        /// As it came, with colours and as the driver's own format has it.
+        raw: bool,
+    },
 }
 
 /// Shows an agent's log, and takes what its reader types.
@@ -46,9 +51,13 @@ pub trait LogReader {
 
 /// A task that a worker finished.
 pub struct FinishedTask {
+    /// As it is after the agent's end.
     pub task: Task,
+    /// How the agent ended; `unknown` if its record does not say.
     pub outcome: &'static str,
+    /// The agent that worked on it.
     pub agent: Agent,
+    /// What became of the work; `None` if none was queued to land.
     pub landing: Option<Landing>,
 }
 

@@ -20,11 +20,16 @@ pub struct ApproveLanding {
     pub is_attended: bool,
 }
 
+/// What may land now, and what was looked at for it.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ApprovedLanding {
+    /// For exactly one head and one target; a new commit or another target needs a new one.
     pub approval: Approval,
+    /// Its record with the approval in it.
     pub tree: TreeView,
+    /// Those that the target lacks, newest first.
     pub commits: Vec<ApprovedCommit>,
+    /// Those that the commits change.
     pub files: Vec<ApprovedFile>,
 }
 

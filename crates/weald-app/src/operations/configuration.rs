@@ -26,37 +26,54 @@ pub struct ShowConfig {
     pub key: Option<String>,
 }
 
+/// The configuration, as one object.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ShownConfig {
+    /// The values that count, and what was ignored.
     pub config: ConfigValues,
 }
 
+/// The values that count here and now.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ConfigValues {
+    /// What some source sets without effect.
     pub ignored: Vec<IgnoredKey>,
-    /// Where the shared file was read.
+    /// Where the shared file was read; `None` without a commit.
     pub target: Option<Target>,
+    /// One for each key that was asked for, set or not, in the order of the table of keys.
     pub values: Vec<KeyValue>,
 }
 
+/// A setting without effect: unknown, of the wrong type, or not for this source to set.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct IgnoredKey {
+    /// As it is written there.
     pub key: String,
+    /// Where it is set, in the words of [`KeyValue::origin`].
     pub origin: String,
+    /// Why it has no effect.
     pub reason: String,
 }
 
+/// Where the shared file was read.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Target {
+    /// The one that work lands on.
     pub branch: String,
+    /// Its tip at that moment.
     pub commit: String,
 }
 
+/// A key, and its value.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct KeyValue {
+    /// One line that describes the key.
     pub about: String,
+    /// Its full name, as in `gate.timeout`.
     pub key: String,
+    /// `default`, `profile NAME`, `weald.toml at BRANCH`, the path of another file, `$VARIABLE` or `--FLAG`.
     pub origin: String,
+    /// Its default if no source sets it.
     pub value: Value,
 }
 
@@ -104,22 +121,30 @@ impl Operation for ShowConfig {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SetConfig {
+    /// Its full name, as in `gate.timeout`.
     pub key: String,
+    /// As text; commas separate the items of a list, which replaces the one set before.
     pub value: String,
 }
 
+/// What was set, as one object.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ConfigSet {
+    /// The key, and its value.
     pub config: SetKey,
 }
 
+/// A key that was set.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct SetKey {
+    /// The absolute path of the private file.
     pub file: String,
     /// What runs could see before, where that is what was set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hidden_again: Option<Vec<String>>,
+    /// Its full name.
     pub key: String,
+    /// As it was understood, with its type.
     pub value: Value,
 }
 
@@ -191,17 +216,23 @@ impl SetConfig {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UnsetConfig {
+    /// Its full name, as in `gate.timeout`.
     pub key: String,
 }
 
+/// What was removed, as one object.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ConfigUnset {
+    /// The key, and whether it was there.
     pub config: UnsetKey,
 }
 
+/// A key that the private file no longer sets. Another source still may.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct UnsetKey {
+    /// The absolute path of the private file.
     pub file: String,
+    /// Its full name.
     pub key: String,
     /// Whether it was set there.
     pub removed: bool,
@@ -233,17 +264,23 @@ pub struct ChooseProfile {
     pub shared: bool,
 }
 
+/// The chosen conventions, as one object.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ChosenProfile {
+    /// What was written, and what the user may want to do next.
     pub init: Initialized,
 }
 
+/// A repository with its conventions.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Initialized {
+    /// The absolute path of the file that names the profile now.
     pub file: String,
+    /// The name of the profile, also if it was the current one before.
     pub profile: String,
     /// The command that shows runs what the project seems to use.
     pub reveal: Option<String>,
+    /// Whether that is the shared file, which counts only once it is committed on the target.
     pub shared: bool,
     /// What shows that it uses it.
     #[serde(skip)]

@@ -28,12 +28,16 @@ pub const VARIABLES: [&str; 7] = [
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EnterTree {
+    /// By its name or its task.
     pub tree: String,
 }
 
+/// A worktree, and what a shell needs to go there.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct EnteredTree {
+    /// With what was in it at that moment.
     pub tree: TreeView,
+    /// Its directory, absolute: where the shell goes.
     pub path: PathBuf,
     /// The variables of the shell.
     pub env: BTreeMap<String, String>,
@@ -92,6 +96,7 @@ fn warn_of_owner(call: &Call<'_>, ground: &Ground, task: Option<&TaskId>) -> Res
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExitTree {
+    /// What becomes of the worktree.
     pub then: Then,
 }
 
@@ -99,24 +104,31 @@ pub struct ExitTree {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Then {
+    /// It stays, except a short-lived one without changes.
     Stays,
     /// It is exempt from clean-up.
     Kept,
+    /// It goes to the trash.
     Removed {
         /// Even with uncommitted changes or unlanded commits.
         discard: bool,
     },
 }
 
+/// A worktree that a shell has left.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ExitedTree {
+    /// Its record after that.
     pub tree: Tree,
     /// `kept`, `removed` or `left`.
     pub outcome: String,
+    /// Its branch, which a removal may have deleted.
     pub branch: String,
+    /// Where it is, or was before its removal.
     pub path: PathBuf,
     /// Where the shell goes.
     pub back: PathBuf,
+    /// Locks of the caller on this worktree, whether opened or not; none of a removed one.
     pub locks: Vec<LockAtEnd>,
 }
 

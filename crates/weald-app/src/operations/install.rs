@@ -13,13 +13,19 @@ use crate::{
 
 entries!(ConnectProgram);
 
+/// A program that weald can be connected to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Program {
+    /// Claude Code: hooks, an MCP server and a skill.
     Claude,
+    /// Codex: an MCP server, hooks and instructions.
     Codex,
+    /// Gemini CLI: an MCP server.
     Gemini,
+    /// opencode: an MCP server.
     Opencode,
+    /// git, which then runs weald as `git weald`. Never for one project alone.
     Git,
 }
 
@@ -34,6 +40,7 @@ impl Program {
         }
     }
 
+    /// The name in JSON and on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Claude => "claude",
@@ -49,38 +56,54 @@ impl Program {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConnectProgram {
+    /// The program whose settings are edited.
     pub program: Program,
     /// In this repository's files, for everyone who works on it.
     pub project: bool,
+    /// Take the entries out instead.
     pub remove: bool,
+    /// Change no file; the answer shows what would change.
     pub dry_run: bool,
 }
 
+/// The connection, as one object.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct InstalledWeald {
+    /// What was changed, or would be.
     pub install: Connection,
 }
 
+/// How weald and a program are connected now.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Connection {
+    /// The program whose settings were edited.
     pub program: Program,
+    /// What was done; after a dry run, what would have been done.
     pub outcome: Connected,
+    /// Whether no file was changed.
     pub dry_run: bool,
     /// How the entries call weald.
     pub command: String,
+    /// Every file that can hold entries of weald, with its change, if it has one.
     pub files: Vec<ChangedConfig>,
+    /// What a person has to know or do as well. Printed as notes while the operation runs.
     pub notes: Vec<String>,
     /// The command that takes it back.
     #[serde(skip)]
     pub way_out: String,
 }
 
+/// What was done to connect or disconnect a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Connected {
+    /// At least one file got entries.
     Installed,
+    /// All entries were there; nothing changed.
     AlreadyInstalled,
+    /// At least one file lost entries.
     Removed,
+    /// No entries were there; nothing changed.
     NotInstalled,
 }
 

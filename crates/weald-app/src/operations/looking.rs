@@ -337,16 +337,20 @@ impl Operation for DiffTree {
 #[serde(deny_unknown_fields)]
 pub struct ShowBoard {}
 
+/// The board of a repository.
 #[derive(Debug, Serialize)]
 pub struct ShownBoard {
+    /// Its fields stand next to `total`.
     #[serde(flatten)]
     pub board: Board,
+    /// The lengths of lists that the board shows in part.
     pub total: BoardTotal,
 }
 
 /// How long the lists are that are shown in part. All others are whole.
 #[derive(Debug, Serialize)]
 pub struct BoardTotal {
+    /// Tasks that are ready; the board has only the next ones.
     pub ready: u64,
 }
 

@@ -131,6 +131,7 @@ impl Operation for ReadLog {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FollowLog {
+    /// Its id, its task, its name or its worktree.
     pub agent: String,
     /// Only so many lines from its end.
     pub tail: Option<usize>,
@@ -140,6 +141,7 @@ pub struct FollowLog {
     pub follow: bool,
 }
 
+/// Nothing: the log was shown while the operation ran.
 #[derive(Debug, Serialize)]
 pub struct ShownLog {}
 
@@ -174,11 +176,13 @@ impl Operation for FollowLog {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AttachAgent {
+    /// Its id, its task, its name or its worktree.
     pub agent: String,
     /// With how many lines of its output to begin; all unless given.
     pub tail: Option<usize>,
 }
 
+/// How the caller and the agent parted.
 #[derive(Debug, Serialize)]
 pub struct Attached {
     /// What came of its work, if it has ended.

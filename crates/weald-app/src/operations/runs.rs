@@ -19,6 +19,7 @@ entries!(RunInTree);
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunInTree {
+    /// By its name or its task; the one that the caller stands in unless given.
     pub tree: Option<String>,
     /// When everything in the run ends.
     pub timeout: Option<SignedDuration>,
@@ -26,12 +27,14 @@ pub struct RunInTree {
     pub sandbox: Option<RunSandbox>,
     /// How many bytes of its output are passed on.
     pub max_output: Option<u64>,
+    /// The program and its arguments, at least one word.
     pub command: Vec<OsString>,
 }
 
 /// A command that ran.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Ran {
+    /// The command's own, 128 and the signal that ended it, or [`exit::TIMED_OUT`].
     pub exit: u8,
 }
 

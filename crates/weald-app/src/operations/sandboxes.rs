@@ -27,16 +27,23 @@ entries!(ExecSandboxed, ExplainSandbox, TestSandbox);
 pub struct Scope {
     /// Directories that it writes; it starts in the first one.
     pub write: Vec<PathBuf>,
+    /// Show the directories in `write`, but let the run write nothing in them.
     pub read_only: bool,
+    /// Leave the run only a loopback of its own; otherwise the network is as configured.
     pub no_network: bool,
+    /// As configured unless given.
     pub level: Option<Level>,
     /// Shown even though they are below /tmp or /run.
     pub show: Vec<PathBuf>,
+    /// Files and directories to hide, in addition to those that are configured.
     pub mask: Vec<PathBuf>,
+    /// Unix sockets that the run may connect to, in addition to those that are configured.
     pub sockets: Vec<PathBuf>,
+    /// Bytes that each process may use; as configured unless given.
     pub memory: Option<u64>,
     /// As if the kernel had this Landlock ABI, for tests.
     pub simulate_landlock_abi: Option<u32>,
+    /// Processes and threads at the same time; as configured unless given.
     pub processes: Option<u64>,
 }
 
@@ -104,11 +111,13 @@ impl Scope {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExecSandboxed {
+    /// What the command may do. It needs at least one directory in `write`.
     pub scope: Scope,
     /// When everything in the run ends.
     pub timeout: Option<SignedDuration>,
     /// How many bytes of its output are passed on.
     pub max_output: Option<u64>,
+    /// The program and its arguments, at least one word.
     pub command: Vec<OsString>,
 }
 
@@ -148,31 +157,49 @@ pub struct ExplainSandbox {
     pub of: Option<PathBuf>,
 }
 
+/// The explanation, as one object.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ExplainedSandbox {
+    /// What a run may do.
     pub sandbox: Explanation,
 }
 
+/// What a run may do. Paths are absolute.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Explanation {
+    /// Whether a run with this policy just worked here.
     pub available: bool,
+    /// Character devices of the host that the run may use.
     pub devices: Vec<String>,
+    /// Files and directories that are there now and that the run can't read.
     pub hidden: Vec<String>,
+    /// Names of stores of secrets and of variables that are there now and that the run does not get.
     pub hidden_secrets: Vec<String>,
     /// `copy_on_write`, or nothing.
     pub home: Option<String>,
+    /// Why the home is read-only, if something mounted below it is the reason.
     pub home_note: Option<String>,
+    /// The kernel's version of Landlock; 0 without Landlock.
     pub landlock_abi: u32,
+    /// As configured, also if it does not work here.
     pub level: Level,
+    /// How much the run may use.
     pub limits: Limits,
+    /// Directories and files that look empty to the run; none at level landlock.
     pub masked: Vec<String>,
     /// Why it does not work here.
     pub missing: Option<String>,
+    /// Whether the run reaches the network.
     pub network: Network,
+    /// What the level does not prevent, one phrase each.
     pub not_covered: Vec<String>,
+    /// Directories of which the run has its own.
     pub private: Vec<String>,
+    /// What programs may miss, one phrase each with the error that they get.
     pub refuses: Vec<String>,
+    /// Unix sockets of the host that the run may connect to.
     pub sockets: Vec<String>,
+    /// Directories that the run may write.
     pub write: Vec<String>,
     /// What would make it work.
     #[serde(skip)]
@@ -289,22 +316,29 @@ fn probe(call: &Call<'_>, policy: &Policy) -> Result<(), Failure> {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TestSandbox {
+    /// The level to get out of.
     pub level: Level,
     /// Only attempts whose name contains this.
     pub only: Option<String>,
 }
 
+/// How the attempts to get out ended.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct TestedSandbox {
     /// How many attempts work without the sandbox.
     pub cases: usize,
+    /// The names of attempts that got out though the level should prevent it.
     pub escaped: Vec<String>,
+    /// The level that was tested.
     pub level: Level,
+    /// The names of attempts that neither escaped nor were denied.
     pub other: OtherAttempts,
+    /// Every attempt, in order. Not in JSON.
     #[serde(skip)]
     pub attempts: Vec<Tried>,
 }
 
+/// Attempts that say nothing against the level.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct OtherAttempts {
     /// Those that the level does not cover, as documented.
@@ -316,16 +350,22 @@ pub struct OtherAttempts {
 /// One attempt to get out.
 #[derive(Debug, Clone)]
 pub struct Tried {
+    /// What is tried, in a few words.
     pub name: String,
+    /// How it ended inside, compared with outside.
     pub end: AttemptEnd,
 }
 
+/// How an attempt to get out ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttemptEnd {
+    /// It works without the sandbox and not inside.
     Denied,
+    /// It gets out though the level should prevent it.
     Escaped,
     /// It gets out, and the level does not say otherwise.
     NotCovered,
+    /// It does not work here even without the sandbox, so it tests nothing.
     NoTeeth,
 }
 

@@ -332,12 +332,14 @@ pub struct RunWorker {
     pub max: Option<u64>,
     /// After how long without work.
     pub idle_timeout: Option<SignedDuration>,
+    /// Which agents it starts, and what they are given.
     pub how: AgentWish,
 }
 
 /// A worker that has ended.
 #[derive(Debug, Serialize)]
 pub struct EndedWorker {
+    /// 0, or 128 and the signal that asked it to end. What keeps it from working is a failure.
     pub exit: u8,
 }
 

@@ -18,6 +18,7 @@ const ISSUES: u32 = 200;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ImportTasks {
+    /// Where the tasks come from.
     pub from: From,
     /// Import nothing if an entry can't be read.
     pub strict: bool,
@@ -27,19 +28,29 @@ pub struct ImportTasks {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum From {
+    /// One JSON object a line, as an export has them.
     Jsonl {
+        /// The text, in UTF-8.
         input: Vec<u8>,
     },
+    /// A list with or without boxes; each item is a task.
     Markdown {
+        /// The text, in UTF-8.
         input: Vec<u8>,
     },
+    /// The `state.json` of a jean-claude workflow, which is one task.
     JeanClaude {
+        /// The text, in UTF-8.
         input: Vec<u8>,
     },
+    /// Issues of Beads.
     Beads {
+        /// The JSON that `bd` printed; without it `bd` is started here.
         input: Option<Vec<u8>>,
     },
+    /// Issues of GitHub.
     Gh {
+        /// The JSON that `gh` printed; without it `gh` is started here.
         input: Option<Vec<u8>>,
         /// With these labels only.
         labels: Vec<String>,
@@ -111,8 +122,10 @@ impl From {
 #[serde(deny_unknown_fields)]
 pub struct ExportTasks {}
 
+/// Every task of the repository.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ExportedTasks {
+    /// In every status.
     pub tasks: Vec<Task>,
 }
 
