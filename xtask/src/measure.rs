@@ -106,12 +106,15 @@ pub fn measure(root: &Path) -> io::Result<BTreeMap<String, Measured>> {
     Ok(crates)
 }
 
-/// A source up to its unit tests.
+/// A source without its unit tests: up to a test module with a body, and without the line of one that has its own file.
 pub fn without_tests(text: &str) -> String {
-    let end = text
-        .find("\n#[cfg(test)]\nmod ")
-        .map_or(text.len(), |end| end + 1);
-    text[..end].to_owned()
+    let (mut rest, mut kept) = (text, String::new());
+    while let Some((before, module)) = rest.split_once("#[cfg(test)]\nmod ") {
+        kept.push_str(before);
+        let (head, after) = module.split_once('\n').unwrap_or((module, ""));
+        rest = if head.ends_with(';') { after } else { "" };
+    }
+    kept + rest
 }
 
 fn count(text: &str, measured: &mut Measured) {

@@ -14,10 +14,24 @@ fn methods_are_counted_by_type_and_not_in_traits() {
 
 #[test]
 fn unit_tests_do_not_count() {
-    assert_eq!(
-        without_tests("fn a() {}\n\n#[cfg(test)]\nmod tests {\n}\n"),
-        "fn a() {}\n\n"
-    );
+    for (text, counted) in [
+        ("fn a() {}\n", "fn a() {}\n"),
+        (
+            "fn a() {}\n\n#[cfg(test)]\nmod tests {\n}\n",
+            "fn a() {}\n\n",
+        ),
+        (
+            "mod b;\n#[cfg(test)]\nmod tests;\n\nfn a() {}\n",
+            "mod b;\n\nfn a() {}\n",
+        ),
+        (
+            "#[cfg(test)]\nmod one;\nfn a() {}\n#[cfg(test)]\nmod two {\n}\n",
+            "fn a() {}\n",
+        ),
+        ("fn a() {}\n#[cfg(test)]\nmod tests;", "fn a() {}\n"),
+    ] {
+        assert_eq!(without_tests(text), counted, "{text}");
+    }
 }
 
 #[test]
