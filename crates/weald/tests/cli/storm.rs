@@ -28,7 +28,7 @@ fn z1_a_create_killed_at_any_step() {
 
 #[test]
 fn z1_an_import_killed_at_any_step() {
-    every_step_of(&["import", "sync"]);
+    every_step_of(&["visit", "import", "sync"]);
 }
 
 #[test]
