@@ -187,7 +187,8 @@ impl Engine {
         })
     }
 
-    /// Looks again whenever something was written, until it saw `enough`, the time is over or `cancel` asks for the end.
+    /// Looks again whenever something was written, until it saw `enough`, the time is over or `cancel` asks for the end. A
+    /// look may consume what it finds, so there is none after that: nobody would get it.
     pub fn look_until<T, E: From<StoreError>>(
         &self,
         wait: Duration,
@@ -200,10 +201,13 @@ impl Engine {
             let last = self.look(|tx| tx.last_seq())?;
             let found = look()?;
             let left = deadline.saturating_duration_since(Instant::now());
-            if enough(&found) || left.is_zero() || cancel.asked().is_some() {
+            if enough(&found) || left.is_zero() {
                 return Ok(found);
             }
             self.store().wait(last, left.min(GLANCE))?;
+            if cancel.asked().is_some() {
+                return Ok(found);
+            }
         }
     }
 }

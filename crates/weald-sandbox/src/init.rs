@@ -86,13 +86,8 @@ impl Helper {
             .collect();
         let arguments = arguments.unwrap_or_else(|error| fail(&self.status, "the command", &error));
         // A Ctrl-C or Ctrl-Z is for the command; the helper ends when the command does.
-        for signal in [
-            libc::SIGINT,
-            libc::SIGQUIT,
-            libc::SIGTERM,
-            libc::SIGHUP,
-            libc::SIGTSTP,
-        ] {
+        let for_command = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP];
+        for signal in for_command.into_iter().chain(sys::JOB_CONTROL) {
             sys::set_signal(signal, libc::SIG_IGN);
         }
         if self.policy.is_some() {

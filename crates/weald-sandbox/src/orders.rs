@@ -45,7 +45,7 @@ pub enum Order {
 impl Order {
     const ALL: [Self; 4] = [Self::Stop, Self::Continue, Self::Terminate, Self::Heard];
 
-    fn byte(self) -> u8 {
+    pub(crate) fn byte(self) -> u8 {
         match self {
             Self::Stop => b's',
             Self::Continue => b'c',

@@ -205,15 +205,18 @@ impl Running {
     /// The same for a run in the foreground of a terminal: a Ctrl-C is for the command, and this process waits on. When the
     /// command stops, as by Ctrl-Z, this process does, too, until the shell continues both; the time goes on meanwhile.
     pub fn wait_through_interrupts(mut self, limit: Option<Duration>) -> io::Result<Ended> {
-        for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGTSTP] {
-            sys::set_signal(signal, libc::SIG_IGN);
+        for signal in [libc::SIGINT, libc::SIGQUIT]
+            .iter()
+            .chain(&sys::JOB_CONTROL)
+        {
+            sys::set_signal(*signal, libc::SIG_IGN);
         }
         let deadline = limit.map(|limit| Instant::now() + limit);
         while self.waits_for_the_next_stop(deadline)? {
-            if !is_in_foreground() {
-                break;
+            // Without a terminal there is no shell that could continue this process.
+            if has_terminal() {
+                sys::suspend_group();
             }
-            sys::suspend_group();
             // It may have ended meanwhile.
             let _ = self.order(Order::Heard);
         }
@@ -233,8 +236,8 @@ impl Running {
                 &[process.as_fd(), self.lifeline.as_fd()],
                 wait as libc::c_int + 1,
             )?;
-            if ready[1] {
-                // Anything else is the last word of the helper.
+            // The answer to an order may come late; anything else is the last word of the helper.
+            if ready[1] && !sys::take_byte(&self.lifeline, Order::Heard.byte()) {
                 return Ok(sys::take_byte(&self.lifeline, STOPPED));
             }
             if ready[0] {
@@ -311,10 +314,9 @@ impl Drop for Running {
     }
 }
 
-/// Whether a person's terminal speaks to this process and its group. Nothing else is stopped because a command stops.
-fn is_in_foreground() -> bool {
-    let terminal = rustix::termios::tcgetpgrp(io::stdin());
-    terminal.is_ok_and(|group| group == rustix::process::getpgrp())
+/// Whether this process has a controlling terminal.
+fn has_terminal() -> bool {
+    File::open("/dev/tty").is_ok()
 }
 
 fn command_of(invocation: &Invocation) -> Command {

@@ -170,6 +170,9 @@ pub fn kill(pid: libc::pid_t, signal: Signal) -> io::Result<()> {
     Ok(rustix::process::kill_process(process(pid)?, signal)?)
 }
 
+/// Signals with which a terminal stops a job.
+pub const JOB_CONTROL: [libc::c_int; 3] = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
+
 /// Stops this process and its group as Ctrl-Z at the terminal does, until the shell continues them. The kernel refuses where
 /// no shell could.
 pub fn suspend_group() {

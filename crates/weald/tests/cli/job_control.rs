@@ -22,7 +22,7 @@ fn shell(env: &TestEnv) -> (OnTerminal, Watcher) {
     let terminal = OnTerminal::start(&bash, SIZE);
     let mut person = terminal.watcher(SIZE);
     person.sees("prompt>");
-    person.types("alias weald=$WEALD; clear\r");
+    person.types("alias weald=$WEALD; set -b; clear\r");
     (terminal, person)
 }
 
@@ -62,6 +62,47 @@ fn y30_a_full_screen_program_is_suspended_and_continued_with_its_run() {
             fs::read_to_string(&file).unwrap(),
             format!("this is {level}typed \n")
         );
+    }
+    person.types("exit\r");
+    terminal.ended();
+}
+
+#[test]
+fn y30_a_run_stops_as_a_job_with_any_input_and_in_the_background() {
+    let env = repository();
+    env.ok(&["new", "fix"]);
+    let path = env.ok(&["path", "fix"])["path"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    fs::write(format!("{path}/a.txt"), "this is it\n").unwrap();
+    let (terminal, mut person) = shell(&env);
+    for level in levels() {
+        // Input that is no terminal.
+        person.types(&format!(
+            "clear; weald run fix --sandbox {level} -- sh -c 'echo begun; exec sleep 600' </dev/null\r"
+        ));
+        person.sees("\nbegun");
+        for _ in 0..2 {
+            person.types("\x1a");
+            person.sees("Stopped");
+            person.types("clear; fg\r");
+            person.no_longer_sees("Stopped");
+            person.sees("sleep 600");
+        }
+        person.types("\x03");
+        person.sees("prompt>");
+        // A job in the background that wants the terminal.
+        person.types(&format!(
+            "clear; weald run fix --sandbox {level} -- vi -u NONE a.txt &\r"
+        ));
+        person.sees("Stopped");
+        person.types("clear; fg\r");
+        person.sees("this is it");
+        person.types(":q\r");
+        person.no_longer_sees("~");
+        person.types("echo code $?\r");
+        person.sees("code 0");
     }
     person.types("exit\r");
     terminal.ended();
