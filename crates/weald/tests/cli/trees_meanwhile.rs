@@ -101,19 +101,28 @@ fn d3_what_is_written_after_the_last_look_at_a_run_keeps_its_worktree() {
         let path = env.root().join("app.weald/task");
         let mut work = env.weald_command(&["work", "--new", "task", "--", "sh", "-c", script]);
         work.env("WEALD_STEP", "stop:import.followed");
-        let work = work.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        let mut supervisor = 0;
-        until("it was looked at", || {
+        let work = work.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut work = work.spawn().unwrap();
+        let mut ended = None;
+        until("the work ends", || {
             let first = match path.exists() {
                 true => agents(&env).into_iter().next(),
                 false => None,
             };
-            supervisor = first.as_ref().map_or(0, supervisor_of);
-            state_of(supervisor) == Some('T')
+            let supervisor = first.as_ref().map_or(0, supervisor_of);
+            if state_of(supervisor) == Some('T') {
+                // It stands still before its run, too.
+                let mut taken_in = env.command("git");
+                taken_in.args(["cat-file", "-e", "wt/task:x"]);
+                if taken_in.output().unwrap().status.success() {
+                    fs::write(path.join("late"), "late\n").unwrap();
+                }
+                signal(supervisor, Signal::CONT);
+            }
+            ended = work.try_wait().unwrap();
+            ended.is_some()
         });
-        fs::write(path.join("late"), "late\n").unwrap();
-        signal(supervisor, Signal::CONT);
-        assert!(work.unwrap().wait().unwrap().success(), "{script}");
+        assert!(ended.unwrap().success(), "{script}");
         assert_eq!(env.git(&["show", "main:x"]), "x\n", "{script}");
         let landed = env.git(&["ls-tree", "--name-only", "main"]);
         assert!(!landed.contains("late"), "{script}: {landed}");
