@@ -30,9 +30,9 @@ this page, and a test compares it with the sources.
 | `fixed` | the face does the operation, and always with the same value in this field |
 | empty | the face does not do the operation |
 
-A field that only the command line sets belongs to a person at a terminal. The broker answers commands from inside a
-sandbox: it refuses what is not the run's own. An operation with a star prints while it works, or hands its streams to a
-command, so no server does it; the tool worktree_run starts `weald run`.
+A field that only the command line sets is not offered over MCP or from inside a sandbox. The broker answers
+commands from inside a sandbox: it refuses what is not the run's own. An operation with a star prints while it works, or
+hands its streams to a command, so no server does it; the tool worktree_run starts `weald run`.
 
 | operation | field | command line | MCP | broker |
 |---|---|---|---|---|
@@ -245,19 +245,22 @@ fn is_made(text: &str, request: &str) -> bool {
 
 /// What an operation asks its broker for: the function, and what it calls of the same file.
 fn asked(text: &str, body: &str) -> Option<String> {
-    let (_, ask) = body.split_once("fn ask(&self) -> Option<Ask> {\n")?;
-    let ask = ask.split("\n    }\n").next().unwrap_or_default();
-    let mut all = ask.to_owned();
-    for call in ask
+    let (_, inside) = body.split_once("    fn run_inside(&self")?;
+    let inside = inside.split("\n    }\n").next().unwrap_or_default();
+    let mut all = inside.to_owned();
+    for (call, _) in inside
         .split("self.")
         .skip(1)
-        .filter_map(|rest| rest.split_once("()"))
+        .filter_map(|rest| rest.split_once('('))
     {
-        let helper = format!("fn {}(&self)", call.0);
+        let helper = format!("fn {call}(&self");
         let helper = text.split_once(helper.as_str());
         all.extend(helper.and_then(|(_, rest)| rest.split("\n    }\n").next()));
     }
-    Some(all)
+    // What is only compared is refused, or makes no difference to what is asked.
+    let is_condition = |line: &&str| ["if ", "|| ", "&& "].iter().any(|it| line.starts_with(it));
+    let asks = all.lines().filter(|line| !is_condition(&line.trim_start()));
+    Some(asks.collect::<Vec<_>>().join("\n"))
 }
 
 /// A field that a type declares, in a variant if it is one of several.

@@ -209,8 +209,11 @@ impl Operation for LandTrees {
 
     /// A run lands its own commits, as configured; its worktree stays.
     fn run_inside(&self, broker: &dyn Broker, call: &Call<'_>) -> Inside<Landed> {
-        let is_left = self.at_conflict == OnConflict::Leave;
-        if self.names.len() > 1 || is_left || self.commit.is_some() || self.force {
+        if self.names.len() > 1
+            || self.at_conflict == OnConflict::Leave
+            || self.commit.is_some()
+            || self.force
+        {
             return Some(Err(Failure::not_allowed_inside()));
         }
         let wish = LandWish {
