@@ -25,8 +25,7 @@ use taking::Taking;
 use weald_trees::{BranchOutcome, Removed, TreeError};
 
 /// Finds worktrees that are finished, and moves them to the trash.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Default)]
 pub struct CleanRequest {
     /// Do it, instead of only listing them.
     pub apply: bool,
