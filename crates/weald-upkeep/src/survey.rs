@@ -15,7 +15,7 @@ use weald_core::clean::{AtPath, CleanFacts, Inside, Work};
 use weald_core::id::TaskId;
 use weald_core::landing::Landing;
 use weald_core::session::Liveness;
-use weald_core::store::{AgentFilter, TaskFilter};
+use weald_core::store::{AgentFilter, Read, StoreError, TaskFilter};
 use weald_core::task::{Task, TaskStatus};
 use weald_core::tree::{Tree, TreeKind, TreeStatus};
 use weald_git::{Reference, Registration};
@@ -34,15 +34,35 @@ pub(crate) struct Survey<'a> {
     /// What lies in the workshop. It is listed before the records are read, or what is just being made would pass for left over.
     pub workshop: Vec<PathBuf>,
     pub whereabouts: Whereabouts,
-    records: OnceLock<Vec<Tree>>,
-    tasks: OnceLock<BTreeMap<TaskId, Task>>,
+    records: OnceLock<Records>,
     sessions: OnceLock<Vec<SessionView>>,
-    agents: OnceLock<Vec<Agent>>,
-    landings: OnceLock<Vec<Landing>>,
     registrations: OnceLock<Vec<Registration>>,
     /// The branch of the main checkout.
     main_branch: OnceLock<Option<String>>,
     processes: OnceLock<Places>,
+}
+
+/// What is on record at one moment. Without the trees there is nothing to survey; of the rest, each can be unreadable alone.
+struct Records {
+    trees: Vec<Tree>,
+    tasks: Part<BTreeMap<TaskId, Task>>,
+    agents: Part<Vec<Agent>>,
+    landings: Part<Vec<Landing>>,
+}
+
+/// What was read, or why it can't be.
+type Part<T> = Result<T, String>;
+
+fn part<T>(read: Result<T, StoreError>) -> Part<T> {
+    read.map_err(|error| match error {
+        StoreError::Backend(why) => why,
+        error => error.to_string(),
+    })
+}
+
+fn known<T>(part: &Part<T>) -> Result<&T, TreeError> {
+    let failed = |why: &String| StoreError::Backend(why.clone()).into();
+    part.as_ref().map_err(failed)
 }
 
 /// Who uses a tree, or may, in words.
@@ -84,30 +104,27 @@ impl<'a> Survey<'a> {
             workshop: workshop.flatten().map(|entry| entry.path()).collect(),
             whereabouts: Whereabouts::new(places),
             records: OnceLock::new(),
-            tasks: OnceLock::new(),
             sessions: OnceLock::new(),
-            agents: OnceLock::new(),
-            landings: OnceLock::new(),
             registrations: OnceLock::new(),
             main_branch: OnceLock::new(),
             processes: OnceLock::new(),
         }
     }
 
-    pub(crate) fn records(&self) -> Result<&[Tree], TreeError> {
-        let read = || {
-            self.trees.engine.look(|tx| {
-                // What can't be read here says why to those that ask for it.
-                let tasks = tx.tasks(&TaskFilter::default());
-                let _ = tasks.map(|tasks| self.tasks.set(by_id(tasks)));
-                let agents = tx.agents(&AgentFilter::OPEN);
-                let _ = agents.map(|agents| self.agents.set(agents));
-                let landings = tx.open_landings();
-                let _ = landings.map(|landings| self.landings.set(landings));
-                tx.trees()
+    fn on_record(&self) -> Result<&Records, TreeError> {
+        let read = |tx: &dyn Read| {
+            Ok::<_, StoreError>(Records {
+                tasks: part(tx.tasks(&TaskFilter::default()).map(by_id)),
+                agents: part(tx.agents(&AgentFilter::OPEN)),
+                landings: part(tx.open_landings()),
+                trees: tx.trees()?,
             })
         };
-        once(&self.records, || Ok(read()?)).map(Vec::as_slice)
+        once(&self.records, || Ok(self.trees.engine.look(read)?))
+    }
+
+    pub(crate) fn records(&self) -> Result<&[Tree], TreeError> {
+        Ok(&self.on_record()?.trees)
     }
 
     /// The trees that are there, or should be.
@@ -116,10 +133,7 @@ impl<'a> Survey<'a> {
     }
 
     pub(crate) fn tasks(&self) -> Result<&BTreeMap<TaskId, Task>, TreeError> {
-        self.records()?;
-        let engine = self.trees.engine;
-        let read = || engine.look(|tx| tx.tasks(&TaskFilter::default()));
-        once(&self.tasks, || Ok(by_id(read()?)))
+        known(&self.on_record()?.tasks)
     }
 
     /// Every session, also those that have ended.
@@ -129,16 +143,12 @@ impl<'a> Survey<'a> {
 
     /// Agents that have not ended.
     pub(crate) fn agents(&self) -> Result<&[Agent], TreeError> {
-        self.records()?;
-        let read = || self.trees.engine.look(|tx| tx.agents(&AgentFilter::OPEN));
-        once(&self.agents, || Ok(read()?)).map(Vec::as_slice)
+        known(&self.on_record()?.agents).map(Vec::as_slice)
     }
 
     /// Landings that have not ended, or whose clean-up did not run.
     pub(crate) fn landings(&self) -> Result<&[Landing], TreeError> {
-        self.records()?;
-        let read = || self.trees.engine.look(|tx| tx.open_landings());
-        once(&self.landings, || Ok(read()?)).map(Vec::as_slice)
+        known(&self.on_record()?.landings).map(Vec::as_slice)
     }
 
     /// Every entry of git that can be read.
