@@ -75,6 +75,13 @@ pub fn bind(
     Ok((next.clone(), tree, change.and_task(next)))
 }
 
+/// Whether a task and a worktree are bound to each other.
+pub fn agree(task: &Task, tree: &Tree) -> bool {
+    tree.is_live()
+        && tree.task.as_ref() == Some(&task.id)
+        && task.worktree.as_ref() == Some(&tree.name)
+}
+
 /// A task after its tree is gone or let go: the name is remembered, the status stays.
 pub fn released(task: &Task, now: Timestamp) -> Task {
     Task {

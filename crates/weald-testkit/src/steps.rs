@@ -86,6 +86,7 @@ pub const STEPS: &[&str] = &[
     "rebuild.sealed",
     "rebuild.set_aside",
     "rebuild.in_place",
+    "repair.found",
     "repair.branch_gone",
     "repair.unregistered",
     "repair.registered",

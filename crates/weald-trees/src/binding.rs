@@ -1,11 +1,12 @@
 //! Binding tasks and trees.
 
 use weald_core::binding::{self, BindStart};
-use weald_core::id::TaskId;
+use weald_core::id::{TaskId, TreeId};
 use weald_core::name::SessionName;
 use weald_core::store::{Durability, Read, Write};
 use weald_core::task::Task;
 use weald_core::tree::Tree;
+use weald_core::tree_rules::{self, TreeInput};
 
 use super::{TreeError, Trees, called, require_task_record};
 
@@ -86,13 +87,48 @@ impl Trees<'_> {
     pub fn unbind(&self, id: &TaskId) -> Result<Task, TreeError> {
         self.engine.change(self.actor(), Durability::Process, |tx| {
             let task = self.own_task(tx, id)?;
-            let tree = match &task.worktree {
-                Some(name) => called(tx, name)?,
-                None => None,
+            self.unbind_in(tx, &task)
+        })
+    }
+
+    fn unbind_in(&self, tx: &mut dyn Write, task: &Task) -> Result<Task, TreeError> {
+        let tree = match &task.worktree {
+            Some(name) => called(tx, name)?,
+            None => None,
+        };
+        let (task, change) = binding::unbind(task, tree.as_ref(), tx.now())?;
+        tx.record(self.actor(), change)?;
+        Ok(task)
+    }
+
+    /// Unbinds a task whose worktree is not bound to it. One that was bound properly in the meantime stays so.
+    pub fn unbind_dangling(&self, id: &TaskId) -> Result<(), TreeError> {
+        self.engine.change(self.actor(), Durability::Process, |tx| {
+            let task = self.own_task(tx, id)?;
+            let dangles = task.worktree.is_some()
+                && !tx.trees()?.iter().any(|tree| binding::agree(&task, tree));
+            if dangles {
+                self.unbind_in(tx, &task)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Unbinds a worktree whose task is not bound to it. One that was bound properly in the meantime stays so.
+    pub fn unbind_dangling_tree(&self, id: TreeId) -> Result<(), TreeError> {
+        self.engine.change(self.actor(), Durability::Process, |tx| {
+            let Some(tree) = tx.tree_by_id(id)?.filter(Tree::is_live) else {
+                return Ok(());
             };
-            let (task, change) = binding::unbind(&task, tree.as_ref(), tx.now())?;
-            tx.record(self.actor(), change)?;
-            Ok(task)
+            let Some(named) = &tree.task else {
+                return Ok(());
+            };
+            let task = tx.task(named)?;
+            if !task.is_some_and(|task| binding::agree(&task, &tree)) {
+                let (_, change) = tree_rules::decide(&tree, TreeInput::Unbind, tx.now())?;
+                tx.record(self.actor(), change)?;
+            }
+            Ok(())
         })
     }
 

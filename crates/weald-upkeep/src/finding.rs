@@ -11,6 +11,7 @@ use crate::repair::Repair;
 use crate::survey::Survey;
 use crate::{Code, Severity};
 use weald_control::place::Place;
+use weald_control::steps::step;
 use weald_trees::{TreeError, Trees};
 
 /// What a check found, or why it could not look.
@@ -135,6 +136,7 @@ impl<'a> Ledger<'a> {
             if let Some(repair) = finding.repair.take().filter(|_| self.fix) {
                 tried = true;
                 if !matches!(repair, Repair::WithLast) {
+                    step("repair.found");
                     let done = repair.perform(self.place, self.trees);
                     self.last = done.map_err(|error| error.to_string());
                 }

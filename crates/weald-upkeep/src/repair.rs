@@ -153,7 +153,7 @@ impl Repair {
                 let reaped = engine.reap_agents().map(drop);
                 reaped.map_err(|error| other(trees.place.private(), error))
             }
-            Self::Unbind(task) => trees.unbind(task).map(drop),
+            Self::Unbind(task) => trees.unbind_dangling(task),
             Self::SettleLandings => alone(trees, |landings, lease| {
                 landings.recover_landings(lease).map(drop)
             }),
@@ -207,7 +207,7 @@ impl OfTree {
             Self::HideLock => trees.show_no_lock(&tree.name),
             Self::Borrow(old) => trees.borrow_here(tree, &trees.site(tree)?, old.as_deref()),
             Self::WriteBranch => write_branch(trees, tree),
-            Self::Unbind => decide(TreeInput::Unbind),
+            Self::Unbind => trees.unbind_dangling_tree(tree.id),
             Self::HoldPorts => trees.hold_ports(tree.clone(), None).map(drop),
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
+use weald_core::binding::agree;
 use weald_core::id::TaskId;
 use weald_core::name::TreeName;
 use weald_core::tree::{Tree, TreeStatus};
@@ -15,27 +16,26 @@ use weald_trees::TreeError;
 
 /// Tasks and trees that don't agree on each other.
 pub(super) fn bindings(survey: &Survey<'_>) -> Found {
-    // An older tree of the name may have come back from the trash, so every one of them counts.
-    let of_trees: HashSet<(Option<&TreeName>, Option<&TaskId>)> = survey
-        .live()?
-        .map(|tree| (Some(&tree.name), tree.task.as_ref()))
-        .collect();
     let tasks = survey.tasks()?;
-    let of_tasks: HashSet<(Option<&TreeName>, Option<&TaskId>)> = tasks
-        .values()
-        .map(|task| (task.worktree.as_ref(), Some(&task.id)))
+    // An older tree of the name may have come back from the trash, so every one of them counts.
+    let bound: HashSet<(&TreeName, &TaskId)> = survey
+        .live()?
+        .filter_map(|tree| Some((&tree.name, tree.task.as_ref()?)))
         .collect();
     let dangling =
         |what, repair| Finding::new(Code::BindingDangling, what, "unbind it").repair(repair);
     let mut found = Vec::new();
-    for task in tasks.values().filter(|task| task.worktree.is_some()) {
-        if !of_trees.contains(&(task.worktree.as_ref(), Some(&task.id))) {
+    for task in tasks.values() {
+        let named = task.worktree.as_ref();
+        if named.is_some_and(|name| !bound.contains(&(name, &task.id))) {
             let what = format!("task {} names a worktree that is not bound to it", task.id);
             found.push(dangling(what, Repair::Unbind(task.id.clone())));
         }
     }
-    for tree in survey.live()?.filter(|tree| tree.task.is_some()) {
-        if !of_tasks.contains(&(Some(&tree.name), tree.task.as_ref())) {
+    for tree in survey.live()? {
+        let named = tree.task.as_ref();
+        let is_bound = |id| tasks.get(id).is_some_and(|task| agree(task, tree));
+        if named.is_some_and(|id| !is_bound(id)) {
             let what = format!(
                 "worktree {} names a task that has another worktree",
                 tree.name

@@ -12,6 +12,7 @@ use weald_app::Code;
 use weald_testkit::{Answer, full_scale};
 
 use crate::doctor_poisoned::{Ward, ward};
+use crate::trees_meanwhile::{go_on, stopped};
 use crate::trees_remove::{commit, git_in, grow, repository};
 use crate::trees_trash::manifest;
 
@@ -286,6 +287,29 @@ fn edit_tree(ward: &Ward, name: &str, edit: impl Fn(&mut Value)) {
             [name, &tree.to_string()],
         )
         .unwrap();
+}
+
+#[test]
+fn l15_a_binding_that_was_completed_meanwhile_is_not_undone() {
+    let ward = ward();
+    ward.env.ok(&["task", "add", "one"]);
+    let database = rusqlite::Connection::open(ward.env.private().join("weald.db")).unwrap();
+    let half_bound = "UPDATE tasks SET doc = json_set(doc, '$.worktree', 'a') WHERE id = '1'";
+    for is_of_tree in [true, false] {
+        match is_of_tree {
+            true => edit_tree(&ward, "a", |tree| tree["task"] = json!("1")),
+            false => assert_eq!(database.execute(half_bound, []).unwrap(), 1),
+        }
+        let doctor = stopped(&ward.env, &["doctor", "--fix", "--json"], "repair.found");
+        ward.env.ok(&["task", "bind", "1", "a"]);
+        let (_, said) = go_on(doctor);
+        assert!(said.contains("binding_dangling"), "{said}");
+        let task = ward.env.ok(&["task", "show", "1"])["task"].clone();
+        assert_eq!(task["worktree"], "a", "{is_of_tree}: {said}");
+        let tree = ward.env.ok(&["show", "a"])["tree"].clone();
+        assert_eq!(tree["task"].to_string().trim_matches('"'), "1", "{said}");
+        ward.env.ok(&["task", "unbind", "1"]);
+    }
 }
 
 #[test]

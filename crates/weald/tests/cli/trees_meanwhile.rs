@@ -13,7 +13,7 @@ use crate::trees_remove::{KINDS, commit, git_in, grow, repository};
 use crate::trees_trash::manifest;
 
 /// A removal that stands still at a step.
-fn stopped(env: &TestEnv, args: &[&str], step: &str) -> Child {
+pub fn stopped(env: &TestEnv, args: &[&str], step: &str) -> Child {
     let mut command = env.weald_command(args);
     command.env("WEALD_STEP", format!("stop:{step}"));
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -30,7 +30,7 @@ pub fn stands_still(child: &Child) {
 }
 
 /// Lets it go on; answers its exit code and what it said.
-fn go_on(child: Child) -> (i32, String) {
+pub fn go_on(child: Child) -> (i32, String) {
     kill_process(Pid::from_child(&child), Signal::CONT).unwrap();
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
