@@ -1,5 +1,6 @@
 //! A hermetic environment: an own home, an own repository, no variable of the caller's.
 
+use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -136,7 +137,7 @@ impl TestEnv {
     }
 
     /// A command in the repository with nothing of the caller's environment but the search path.
-    pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         #[expect(clippy::disallowed_methods, reason = "tests start real processes")]
         let mut command = Command::new(program);
         let directory = Some(self.repo())
@@ -199,11 +200,18 @@ impl TestEnv {
     /// Runs it as nobody's child: as a person would, even if an agent runs the tests.
     #[track_caller]
     pub fn weald_alone(&self, args: &[&str]) -> Answer {
+        let words = args.iter().map(|word| word.as_ref());
+        self.alone([self.binary.as_os_str()].into_iter().chain(words))
+    }
+
+    /// The same for any command.
+    #[track_caller]
+    pub fn alone<'a>(&self, command: impl IntoIterator<Item = &'a OsStr>) -> Answer {
         let place = TempDir::with_prefix("weald-alone-").expect("a temporary folder");
         let script = "at=$1; shift; ( while kill -0 $$ 2>/dev/null; do sleep 0.002; done; \"$@\" > \"$at/out\" 2> \"$at/err\"; echo $? > \"$at/rc.new\"; mv \"$at/rc.new\" \"$at/rc\" ) & exit 0";
         let mut start = self.command("sh");
         start.args(["-c", script, "sh"]).arg(place.path());
-        start.arg(&self.binary).args(args);
+        start.args(command);
         assert!(start.status().expect("sh starts").success());
         let read = |name: &str| std::fs::read_to_string(place.path().join(name));
         let code = loop {

@@ -28,10 +28,11 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use serde::Serialize;
 
 use weald_app::progress::{FinishedTask, LogReader, LogView, Shown, Stage};
-use weald_app::{Failure, Ground, exit};
+use weald_app::{Failure, Ground, Review, exit};
 use weald_core::agent::AgentId;
 use weald_core::name::SessionName;
 
+use crate::commands::approve::print_review;
 use crate::following;
 
 /// For whom to print.
@@ -82,6 +83,15 @@ impl weald_app::progress::Progress for Ui {
         view: LogView,
     ) -> Result<Box<dyn LogReader>, Failure> {
         following::log_of(self, ground, id, view)
+    }
+
+    fn review(&self, review: &Review) -> Result<(), Failure> {
+        if !self.is_json() {
+            let mut out = self.out();
+            print_review(&mut out, review)?;
+            out.flush()?;
+        }
+        Ok(())
     }
 
     fn finished(&self, worker: &SessionName, done: &FinishedTask) -> Result<(), Failure> {

@@ -7,7 +7,7 @@ use weald_core::landing::Landing;
 use weald_core::name::SessionName;
 use weald_core::task::Task;
 
-use crate::{Failure, Ground};
+use crate::{Failure, Ground, Review};
 
 /// Something that takes its time, shown until it is dropped.
 pub trait Stage: Send + Sync {
@@ -89,6 +89,11 @@ pub trait Progress: Sync {
     /// Begins to show the log of an agent.
     fn log_of(&self, _: &Ground, _: AgentId, _: LogView) -> Result<Box<dyn LogReader>, Failure> {
         Err(Failure::bug())
+    }
+
+    /// What is about to be approved. Nothing is approved that could not be shown.
+    fn review(&self, _: &Review) -> Result<(), Failure> {
+        Ok(())
     }
 
     /// A worker has finished a task.

@@ -54,6 +54,7 @@ impl Operation for ApproveLanding {
         let trees = ground.trees(call)?;
         let landings = Landings::new(&trees);
         let review = landings.review_landing(self.tree.as_deref(), self.head.as_deref())?;
+        call.tell(&ground.engine);
         let changes = match review.uncommitted {
             0 => None,
             1 => Some("1 uncommitted change".to_owned()),
@@ -65,6 +66,7 @@ impl Operation for ApproveLanding {
                 review.tree.name
             ));
         }
+        call.progress.review(&review)?;
         let (tree, approval) = landings.approve_landing(&review)?;
         call.tell(&ground.engine);
         Ok(ApprovedLanding {

@@ -3,8 +3,8 @@
 use std::io::{self, IsTerminal, Write};
 
 use clap::Args;
-use weald_app::Failure;
 use weald_app::operations::approvals::{ApproveLanding, ApprovedLanding};
+use weald_app::{Failure, Review};
 
 use super::land::short;
 use crate::completion;
@@ -42,7 +42,6 @@ impl Approve {
         })?;
         let ApprovedLanding { approval, tree, .. } = &answer;
         context.ui.show(&answer, |out| {
-            print_review(out, &answer)?;
             writeln!(
                 out,
                 "{} may land on {} at {}",
@@ -63,15 +62,16 @@ fn commit_id(text: &str) -> Result<String, String> {
     }
 }
 
-fn print_review(out: &mut Out, approved: &ApprovedLanding) -> io::Result<()> {
-    for commit in approved.commits.iter().take(SHOWN) {
+/// Shows the commits and files that would be approved.
+pub fn print_review(out: &mut Out, review: &Review) -> io::Result<()> {
+    for commit in review.commits.iter().take(SHOWN) {
         let id = paint(DIM, short(&commit.commit));
         writeln!(out, "  {id} {}", clean_line(&commit.subject))?;
     }
-    more(out, approved.commits.len(), "commits")?;
+    more(out, review.commits.len(), "commits")?;
     // Those that need somebody's eyes come first.
     let (protected, others): (Vec<_>, Vec<_>) =
-        approved.files.iter().partition(|file| file.protected);
+        review.files.iter().partition(|file| file.protected);
     for file in protected.iter().chain(&others).take(SHOWN) {
         let path = clean_line(&file.path);
         match file.protected {
@@ -79,7 +79,7 @@ fn print_review(out: &mut Out, approved: &ApprovedLanding) -> io::Result<()> {
             false => writeln!(out, "  {path}")?,
         }
     }
-    more(out, approved.files.len(), "files")
+    more(out, review.files.len(), "files")
 }
 
 fn more(out: &mut Out, count: usize, what: &str) -> io::Result<()> {

@@ -122,7 +122,10 @@ fn m18_an_approval_is_only_as_good_as_the_secret_it_was_made_with() {
     // Written anew it can be read by others, so it proves nothing.
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
     assert_refused(&env, &[]);
-    assert_eq!(env.weald_alone(&["approve", "a", "--yes"]).code, 1);
+    let failed = env.weald_alone(&["approve", "a", "--yes"]);
+    assert_eq!(failed.code, 1, "{failed:#?}");
+    // It was shown before anything could fail.
+    assert!(failed.stdout.contains("  mine"), "{failed:#?}");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     assert_lands(&env);
 }
@@ -164,6 +167,22 @@ fn m18_an_agents_session_can_not_approve() {
     assert_refused(&env, &[]);
     approve(&env, "a");
     assert_lands(&env);
+}
+
+#[test]
+fn m18_what_could_not_be_shown_is_not_approved() {
+    let (env, _, _) = guarded("sealed");
+    let weald = env.weald_command(&[]).get_program().to_owned();
+    let script = "\"$0\" approve a --yes > /dev/full";
+    let answer = env.alone([
+        "sh".as_ref(),
+        "-c".as_ref(),
+        script.as_ref(),
+        weald.as_os_str(),
+    ]);
+    assert_ne!(answer.code, 0, "{answer:#?}");
+    assert_eq!(env.ok(&["show", "a"])["tree"]["approval"], Value::Null);
+    assert_refused(&env, &[]);
 }
 
 #[test]
