@@ -13,7 +13,7 @@ use weald_app::{Call, Failure};
 
 use super::inside::Inside;
 use crate::context::Context;
-use crate::ui::{Fields, Ui};
+use crate::ui::{Fields, Ui, clean_line};
 
 /// How long a line stands before the next one.
 const MOMENT: Duration = Duration::from_millis(200);
@@ -65,7 +65,7 @@ impl Stage for Narrated {
         if last.is_none_or(|last| last.elapsed() >= MOMENT) {
             *last = Some(Instant::now());
             // Nobody may be left to read it.
-            let _ = io::stderr().write_all(format!("{text}\n").as_bytes());
+            let _ = io::stderr().write_all(format!("{}\n", clean_line(text)).as_bytes());
         }
     }
 }

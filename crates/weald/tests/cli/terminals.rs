@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
+use serde_json::json;
 use weald_testkit::TestEnv;
 
 use crate::landing_gate::set;
@@ -229,4 +230,27 @@ fn x21_a_runs_own_streams_stay_as_they_are() {
     let shown =
         on_terminal(&mut env.weald_command(&["run", "a", "--", "printf", "\\033]0;mine\\007"]));
     assert!(shown.contains("\u{1b}]0;mine\u{7}"), "{shown:?}");
+}
+
+#[test]
+fn x21_what_a_server_hears_of_a_gate_is_clean() {
+    let env = repository();
+    let evil = env.home().join("evil");
+    fs::write(&evil, EVIL).unwrap();
+    env.ok(&["new", "a"]);
+    let add = "echo a > a; git add .; git commit -qm a";
+    env.weald(&["run", "a", "--", "sh", "-c", add]);
+    set(&env, "gate.command", &format!("cat {}", evil.display()));
+    let request = json!({"request": {
+        "names": ["a"], "strategy": null, "no_wait": false, "dry_run": false, "keep": false,
+        "force": false, "stop_on_conflict": false, "at_conflict": "abort", "commit": null,
+        "message": null, "report": null,
+    }});
+    let weald = env.weald_command(&[]);
+    let mut command = env.command("sh");
+    let script = "printf %s \"$1\" | \"$0\" operate land";
+    command.args(["-c", script]).arg(weald.get_program());
+    let shown = on_terminal(command.arg(request.to_string()));
+    assert!(shown.contains("]52;c;"), "the gate says it: {shown:?}");
+    assert_eq!(obeyed(&shown), None, "{shown:?}");
 }
