@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use weald_app::landing::{Mode, exit_of, work_landings};
+use weald_app::operations::Caller;
 use weald_app::operations::landing::LandingView;
 use weald_app::progress::WordsAlone;
 use weald_app::window::{Window, Windows};
@@ -94,6 +95,7 @@ impl Lander for RunsLander<'_> {
         let app = &self.call.for_agent(session);
         let call = &Call {
             app,
+            caller: &Caller::default(),
             progress,
             ..*self.call
         };
