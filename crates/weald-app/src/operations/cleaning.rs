@@ -41,9 +41,6 @@ pub struct Cleaned {
     /// The variable that switches it off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disabled: Option<String>,
-    /// The worktree that was meant.
-    #[serde(skip)]
-    pub tree: Option<TreeName>,
 }
 
 impl Call<'_> {
@@ -51,6 +48,13 @@ impl Call<'_> {
     pub fn clean_is_off(&self) -> Result<Option<String>, Failure> {
         let ground = self.ground()?;
         Ok(self.switched_off("clean", CLEAN, &ground.config().clean_kill_switches))
+    }
+
+    /// The worktree that a clean-up with this name is for.
+    pub fn tree_to_clean(&self, name: &str) -> Result<TreeName, Failure> {
+        let ground = self.ground()?;
+        let trees = ground.trees(self)?;
+        tree_of(&ground, &trees, name)
     }
 }
 
@@ -65,7 +69,6 @@ impl Operation for CleanTrees {
             return Ok(Cleaned {
                 report: CleanReport::default(),
                 disabled,
-                tree: None,
             });
         }
         for id in &self.tasks {
@@ -79,7 +82,7 @@ impl Operation for CleanTrees {
             apply: self.apply,
             min_age: self.min_age,
             tasks: self.tasks,
-            tree: tree.clone(),
+            tree,
             orphans: self.orphans,
             fetch: self.fetch,
         };
@@ -90,11 +93,7 @@ impl Operation for CleanTrees {
             call.warn(warning);
         }
         call.tell(&ground.engine);
-        Ok(Cleaned {
-            report,
-            disabled,
-            tree,
-        })
+        Ok(Cleaned { report, disabled })
     }
 
     fn exit(cleaned: &Cleaned) -> u8 {

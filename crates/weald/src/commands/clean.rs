@@ -10,7 +10,6 @@ use weald_app::operations::Operation;
 use weald_app::operations::cleaning::CleanTrees;
 use weald_core::SignedDuration;
 use weald_core::id::TaskId;
-use weald_core::name::TreeName;
 
 use self::other::Other;
 use crate::cli::age;
@@ -43,9 +42,6 @@ pub struct Clean {
     /// Only this worktree or task: for those who come from other systems.
     #[arg(skip)]
     pub tree: Option<String>,
-    /// Whether they gave a flag that forces clean-up there.
-    #[arg(skip)]
-    pub is_forced: bool,
     #[command(flatten)]
     pub other: Other,
 }
@@ -64,12 +60,6 @@ impl Clean {
             orphans: self.orphans,
             fetch: self.fetch,
         })?;
-        if self.is_forced {
-            let name = cleaned.tree.as_ref().map_or("NAME", TreeName::as_str);
-            context.warn(&format!(
-                "--force has no effect here; to remove a worktree with its changes: weald rm {name} --discard"
-            ));
-        }
         context.ui.show(&cleaned, |out| match cleaned.disabled {
             Some(_) => Ok(()),
             None => told::told(out, &cleaned.report, &again, context.now()),

@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand};
 use weald_app::Failure;
 use weald_core::SignedDuration;
+use weald_core::name::TreeName;
 
 use super::clean::Clean;
 use super::{land, list, new, resume, rm};
@@ -121,8 +122,14 @@ impl Habit {
 impl Cleanup {
     fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         context.note("weald worktrees cleanup is weald clean");
-        let mut clean = self.wishes.clean(self.id);
-        clean.is_forced = self.force;
-        clean.run(context)
+        if self.force {
+            let id = self.id.as_ref();
+            let tree = id.map(|id| context.tree_to_clean(id)).transpose()?;
+            let name = tree.as_ref().map_or("NAME", TreeName::as_str);
+            context.warn(&format!(
+                "--force has no effect here; to remove a worktree with its changes: weald rm {name} --discard"
+            ));
+        }
+        self.wishes.clean(self.id).run(context)
     }
 }

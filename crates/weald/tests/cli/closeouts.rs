@@ -262,6 +262,23 @@ fn y22_what_landed_in_jkz_is_open_for_the_clean_up_at_once() {
 }
 
 #[test]
+fn y22_a_flag_without_effect_is_named_before_anything_is_done() {
+    let env = repository();
+    env.ok(&["task", "add", "Issue", "--id", "x7"]);
+    let made = env.ok(&["new", "--task", "x7"])["tree"].clone();
+    let name = made["name"].as_str().unwrap();
+    commit(&env, made["path"].as_str().unwrap().as_ref(), "part", "1\n");
+    env.ok(&["land", name, "--keep"]);
+    let words = ["worktrees", "cleanup", "x7", "--force", "--apply"];
+    let mut killed = env.weald_command(&words);
+    let killed = killed.env("WEALD_STEP", "kill:remove.announced").output();
+    let killed = weald_testkit::Answer::of(killed.unwrap());
+    assert_eq!(killed.code, -1, "{killed:#?}");
+    let instead = format!("weald rm {name} --discard");
+    assert!(killed.stderr.contains(&instead), "{killed:#?}");
+}
+
+#[test]
 fn y22_the_old_clean_up_commands_take_what_is_merged_on_the_same_day() {
     for (profile, id, words) in [
         ("jkz", "gh-7", &["cleanup-merged"][..]),
