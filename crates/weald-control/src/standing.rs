@@ -42,7 +42,7 @@ pub enum Standing {
 pub struct CopyOf {
     /// The common directory of the original.
     pub original: Option<PathBuf>,
-    /// Why that is not known for sure; `None` if it can.
+    /// Why that is not known for sure; `None` if it is.
     pub doubt: Option<String>,
 }
 

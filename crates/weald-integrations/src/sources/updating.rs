@@ -1,4 +1,4 @@
-//! TrackerUpdate a tracker what became of its tasks, from the log.
+//! Updates a tracker with what became of its tasks, from the log.
 //!
 //! Up to which event that was done is in a place of its own (`places`), so it happens after the commit, once, by whichever
 //! process comes next. One process updates at a time, and nobody waits for it: another process that finds it at work leaves, and it looks
