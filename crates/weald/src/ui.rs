@@ -5,6 +5,7 @@ mod finished;
 pub mod help;
 mod progress;
 pub mod reference;
+mod review;
 mod size;
 mod style;
 mod table;
@@ -13,6 +14,7 @@ mod time;
 pub use fields::Fields;
 pub use finished::print_kept_changes;
 pub use progress::Progress;
+pub use review::short;
 pub use size::size;
 pub use style::{ACCENT, DIM, HEADING, WARNING, paint, status_style};
 pub use table::Table;
@@ -32,7 +34,7 @@ use weald_app::{Failure, Ground, Review, exit};
 use weald_core::agent::AgentId;
 use weald_core::name::SessionName;
 
-use crate::commands::approve::print_review;
+use self::review::print_review;
 use crate::following;
 
 /// For whom to print.

@@ -3,16 +3,12 @@
 use std::io::{self, IsTerminal, Write};
 
 use clap::Args;
+use weald_app::Failure;
 use weald_app::operations::approvals::{ApproveLanding, ApprovedLanding};
-use weald_app::{Failure, Review};
 
-use super::land::short;
 use crate::completion;
 use crate::context::Context;
-use crate::ui::{ACCENT, DIM, Out, clean_line, paint};
-
-/// How many commits and files are shown to people.
-const SHOWN: usize = 30;
+use crate::ui::{ACCENT, paint, short};
 
 /// Approve a worktree's current commit for landing
 ///
@@ -59,32 +55,5 @@ fn commit_id(text: &str) -> Result<String, String> {
     match is_id {
         true => Ok(text.to_ascii_lowercase()),
         false => Err("a commit has at least 7 digits here, 0 to 9 and a to f".to_owned()),
-    }
-}
-
-/// Shows the commits and files that would be approved.
-pub fn print_review(out: &mut Out, review: &Review) -> io::Result<()> {
-    for commit in review.commits.iter().take(SHOWN) {
-        let id = paint(DIM, short(&commit.commit));
-        writeln!(out, "  {id} {}", clean_line(&commit.subject))?;
-    }
-    more(out, review.commits.len(), "commits")?;
-    // Those that need somebody's eyes come first.
-    let (protected, others): (Vec<_>, Vec<_>) =
-        review.files.iter().partition(|file| file.protected);
-    for file in protected.iter().chain(&others).take(SHOWN) {
-        let path = clean_line(&file.path);
-        match file.protected {
-            true => writeln!(out, "  {path}  {}", paint(ACCENT, "(protected)"))?,
-            false => writeln!(out, "  {path}")?,
-        }
-    }
-    more(out, review.files.len(), "files")
-}
-
-fn more(out: &mut Out, count: usize, what: &str) -> io::Result<()> {
-    match count > SHOWN {
-        true => writeln!(out, "  and {} more {what}", count - SHOWN),
-        false => Ok(()),
     }
 }

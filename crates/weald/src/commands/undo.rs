@@ -9,9 +9,9 @@ use weald_app::operations::undo::{self, ListUndoable, Undid, UndoneOne, WouldUnd
 use weald_core::id::Seq;
 use weald_core::undo::Way;
 
-use super::land::{short, told_one};
+use super::land::told_one;
 use crate::context::Context;
-use crate::ui::{ACCENT, Out, Table, ago, clean, paint};
+use crate::ui::{ACCENT, Out, Table, ago, clean, paint, short};
 
 /// Undo weald's last operation in this repository
 ///

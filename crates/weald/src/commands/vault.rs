@@ -7,10 +7,9 @@ use weald_app::operations::vault::{BringBack, ListKeptWork, MaintainVault, ShowV
 use weald_app::{Failure, KeptWork, Wanted, exit};
 use weald_core::{SignedDuration, Timestamp};
 
-use super::land::short;
 use crate::cli::duration;
 use crate::context::Context;
-use crate::ui::{ACCENT, Out, ago, clean, paint, size};
+use crate::ui::{ACCENT, Out, ago, clean, paint, short, size};
 
 /// Show and maintain the shared object store.
 #[derive(Subcommand)]

@@ -82,7 +82,9 @@ fn y30_a_run_stops_as_a_job_with_any_input_and_in_the_background() {
         person.types(&format!(
             "clear; weald run fix --sandbox {level} -- sh -c 'echo begun; exec sleep 600' </dev/null\r"
         ));
-        person.sees("\nbegun");
+        person.takes_until("begun", |person| {
+            person.terminal.text().iter().any(|line| line == "begun")
+        });
         for _ in 0..2 {
             person.types("\x1a");
             person.sees("Stopped");
@@ -118,7 +120,9 @@ fn y30_a_plain_command_stops_at_ctrl_z_and_its_time_goes_on() {
         person.types(&format!(
             "weald run fix --sandbox {level} --timeout 2s -- sh -c 'echo begun; while :; do sleep 0.1; done'\r"
         ));
-        person.sees("\nbegun");
+        person.takes_until("begun", |person| {
+            person.terminal.text().iter().any(|line| line == "begun")
+        });
         person.types("\x1a");
         person.sees("Stopped");
         // Longer than it may take.

@@ -13,6 +13,7 @@ use weald_core::signature::Signature;
 use crate::context::Context;
 use crate::ui::{
     ACCENT, DIM, Out, WARNING, clean, clean_line, indented, joined, paint, print_kept_changes,
+    short,
 };
 
 /// Lands, and prints what became of it.
@@ -48,11 +49,6 @@ pub fn answer<O: Operation<Output = Landed>>(
 pub fn told_one(out: &mut Out, landing: &Landing) -> io::Result<()> {
     told(out, landing)?;
     print_kept_changes(out, landing)
-}
-
-/// The start of a commit's id, for people.
-pub fn short(commit: &str) -> &str {
-    commit.get(..9).unwrap_or(commit)
 }
 
 fn told(out: &mut Out, landing: &Landing) -> io::Result<()> {
