@@ -200,7 +200,8 @@ impl Upkeep<'_> {
         report.ports = clear(leftovers::ports(&survey))?;
         report.runs = clear(leftovers::runs(&survey))? + clear(leftovers::gates(&survey))?;
         report.homes = clear(leftovers::homes(&survey))?;
-        report.logins = clear(leftovers::logins(&survey))?;
+        // Deletions take a while, and an agent that began meanwhile needs its login.
+        report.logins = clear(leftovers::logins(&Survey::new(self.trees, &[])))?;
         report.caches = clear(leftovers::caches(&survey))?;
         report.spares = clear(leftovers::spares(&survey))?;
         Ok(report)

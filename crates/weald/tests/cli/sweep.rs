@@ -6,9 +6,12 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use serde_json::{Value, json};
 use weald_testkit::TestEnv;
 
+use crate::agents_dying::started;
+use crate::trees_meanwhile::stopped;
 use crate::trees_remove::{grow, repository};
 
 /// Every call is a cycle of its own.
@@ -199,8 +202,8 @@ impl Stopped {
 
     fn go_on(&self) {
         let pid = i32::try_from(self.0.id()).unwrap();
-        let pid = rustix::process::Pid::from_raw(pid).unwrap();
-        rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
+        let pid = Pid::from_raw(pid).unwrap();
+        kill_process(pid, Signal::CONT).unwrap();
     }
 }
 
@@ -365,8 +368,8 @@ fn x18_a_process_that_is_not_wealds_does_not_keep_the_vault() {
             .any(|line| line.contains("->") && line.contains(&waits))
     };
     wait_until(is_waiting);
-    let pid = rustix::process::Pid::from_child(&waiting);
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    let pid = Pid::from_child(&waiting);
+    kill_process(pid, Signal::TERM).unwrap();
     assert!(!waiting.wait().unwrap().success());
     assert!(!held.is_finished(), "it did not wait for the lock");
 }
@@ -422,6 +425,36 @@ fn l9_leftovers_of_what_is_gone_are_cleared() {
     assert!(here.join("conversation").exists());
     let again = env.weald(&CYCLE);
     assert_eq!(again.stdout, "nothing to sweep\n");
+}
+
+#[test]
+fn l9_the_login_of_an_agent_that_began_during_the_sweep_stays() {
+    let env = repository();
+    grow(&env, "gone", "sealed");
+    let home = |tree: &str| {
+        let id = env.ok(&["show", tree])["tree"]["id"].to_string();
+        let home = env.own_folder().join("homes").join(id).join("claude");
+        fs::create_dir_all(&home).unwrap();
+        home
+    };
+    home("gone");
+    env.ok(&["rm", "gone"]);
+    env.ok(&["trash", "purge", "--older-than", "1ms", "--apply"]);
+    env.ok(&["task", "add", "one"]);
+    let sweep = stopped(&env, &CYCLE, "sweep.leftover");
+    let agent = started(&env, &["1"], &["write a one", "hang"], "wrote a");
+    let login = home(agent.tree.unwrap().as_str()).join(".credentials.json");
+    let old = SystemTime::now() - Duration::from_secs(3600);
+    let file = fs::File::create(&login).unwrap();
+    file.set_modified(old).unwrap();
+    kill_process(Pid::from_child(&sweep), Signal::CONT).unwrap();
+    let options = WaitOptions::UNTRACED;
+    let (_, status) = waitpid(Some(Pid::from_child(&sweep)), options)
+        .unwrap()
+        .unwrap();
+    assert!(status.exited(), "it deleted something else");
+    assert!(login.exists());
+    env.end_processes();
 }
 
 #[test]
