@@ -127,20 +127,13 @@ impl Upkeep<'_> {
         root: &Path,
         found: &mut Vec<Orphan>,
     ) -> Result<(), TreeError> {
-        let entries = survey.registrations()?.iter();
-        let recorded: BTreeSet<_> = survey
-            .records()?
-            .iter()
-            .filter(|tree| tree.is_live() || tree.status == TreeStatus::Creating)
-            .map(|tree| tree.path.as_path())
-            .chain(entries.filter_map(|entry| entry.path()))
-            .collect();
+        let known = known_paths(survey)?;
         let entries = fs::read_dir(root).into_iter().flatten().flatten();
         let mut paths: Vec<_> = entries.take(ENTRIES).map(|entry| entry.path()).collect();
         paths.sort();
         for path in paths {
             let is_directory = path.symlink_metadata().is_ok_and(|found| found.is_dir());
-            if !is_directory || recorded.contains(path.as_path()) || !self.trees.fits_path(&path)? {
+            if !is_directory || known.contains(path.as_path()) || !self.trees.fits_path(&path)? {
                 continue;
             }
             found.push(self.unknown_directory(survey, path)?);
@@ -191,20 +184,20 @@ impl Upkeep<'_> {
     pub(super) fn take_orphans(&self, operation: Seq, report: &mut CleanReport) {
         let mut orphans = std::mem::take(&mut report.orphans);
         for orphan in orphans.iter_mut().filter(|orphan| orphan.acts) {
-            let taken = match orphan.class {
+            let alone = self.require_still_alone(orphan);
+            let taken = alone.and_then(|()| match orphan.class {
                 OrphanClass::RecordWithoutDirectory => {
-                    self.forget_record(&orphan.name, operation).map(|taken| {
-                        orphan.outcome = Some(OrphanOutcome::Forgotten);
-                        report.removed.push(taken);
-                    })
+                    let taken = self.forget_record(&orphan.name, operation)?;
+                    orphan.outcome = Some(OrphanOutcome::Forgotten);
+                    report.removed.push(taken);
+                    Ok(())
                 }
-                _ => self
-                    .trash_directory_of(&orphan.path, operation)
-                    .map(|place| {
-                        orphan.outcome = Some(OrphanOutcome::Trashed);
-                        orphan.trash = Some(place);
-                    }),
-            };
+                _ => {
+                    orphan.trash = Some(self.trash_directory_of(&orphan.path, operation)?);
+                    orphan.outcome = Some(OrphanOutcome::Trashed);
+                    Ok(())
+                }
+            });
             if let Err(error) = taken {
                 report.failed.push(NotTaken {
                     tree: orphan.name.clone(),
@@ -213,6 +206,19 @@ impl Upkeep<'_> {
             }
         }
         report.orphans = orphans;
+    }
+
+    /// Refuses an orphan that became a worktree since it was found: created, recreated or registered.
+    fn require_still_alone(&self, orphan: &Orphan) -> Result<(), TreeError> {
+        let is_whole = match orphan.class {
+            OrphanClass::RecordWithoutDirectory => orphan.path.symlink_metadata().is_ok(),
+            _ => known_paths(&Survey::new(self.trees, &[]))?.contains(orphan.path.as_path()),
+        };
+        if is_whole {
+            let what = format!("{} is not an orphan any more", orphan.path.display());
+            return Err(TreeError::Unsupported { what });
+        }
+        Ok(())
     }
 
     fn forget_record(&self, name: &str, operation: Seq) -> Result<Taken, TreeError> {
@@ -246,6 +252,17 @@ impl Upkeep<'_> {
         self.record(Durability::Process, fact)?;
         Ok(place)
     }
+}
+
+/// Where worktrees are or are being created, by weald's records and git's.
+fn known_paths<'s>(survey: &'s Survey<'_>) -> Result<BTreeSet<&'s Path>, TreeError> {
+    let is_there = |tree: &&Tree| tree.is_live() || tree.status == TreeStatus::Creating;
+    let trees = survey.records()?.iter().filter(is_there);
+    let entries = survey.registrations()?.iter();
+    Ok(trees
+        .map(|tree| tree.path.as_path())
+        .chain(entries.filter_map(|entry| entry.path()))
+        .collect())
 }
 
 /// A record without a directory, which may be elsewhere by now.

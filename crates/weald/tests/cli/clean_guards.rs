@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use weald_testkit::{TestEnv, full_scale};
 
 use crate::clean::{abandoned, blockers, named, rewrite};
+use crate::trees_meanwhile::{go_on, stopped};
 use crate::trees_remove::{KINDS, commit, git_in, grow, repository, try_git, weald_in};
 use crate::trees_trash::manifest;
 
@@ -374,6 +375,35 @@ fn l7_a_folder_that_is_not_mounted_forgets_nothing() {
     assert_eq!(report["removed"], json!([]));
     fs::rename(env.root().join("unmounted"), &root).unwrap();
     assert_eq!(env.ok(&["status", "a"])["tree"]["exists"], true);
+}
+
+#[test]
+fn l7_what_became_a_worktree_meanwhile_is_no_orphan() {
+    let env = repository();
+    let root = env.root().join("app.weald");
+    let lost = grow(&env, "lost", "sealed");
+    fs::remove_dir_all(&lost).unwrap();
+    let places = ["new", "added"].map(|name| root.join(name));
+    for place in &places {
+        fs::create_dir(place).unwrap();
+    }
+    let apply = ["clean", "--orphans", "--apply", "--json"];
+    let clean = stopped(&env, &apply, "clean.begun");
+    env.ok(&["ensure", "lost"]);
+    fs::remove_dir(&places[0]).unwrap();
+    env.ok(&["new", "new"]);
+    env.git(&["worktree", "add", "-q", places[1].to_str().unwrap()]);
+    let (code, said) = go_on(clean);
+    for place in [&lost, &places[0], &places[1]] {
+        assert!(place.join("config.py").is_file(), "{place:?}: {said}");
+    }
+    assert_eq!(
+        said.matches("is not an orphan any more").count(),
+        3,
+        "{said}"
+    );
+    assert_eq!(code, 1, "{said}");
+    assert_eq!(env.ok(&["show", "lost"])["tree"]["status"], "active");
 }
 
 #[test]
