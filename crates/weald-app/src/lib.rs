@@ -81,7 +81,7 @@ pub use weald_landing::{
 pub use weald_trees::{
     AdoptError, Adoption, Against, Binding, BranchExists, BranchOutcome, BroughtBack, ChangedFile,
     CommandResult, CreateOutcome, Created, Diff, DiffStyle, Dirty, Edit, Exited, ForeignTree,
-    Holder, Host, KeptCommit, KeptWork, Lines, Look, NewTree, OwnProgram, Patience, PoolStatus,
+    Found, Holder, Host, KeptCommit, KeptWork, Lines, NewTree, OwnProgram, Patience, PoolStatus,
     Population, Proposed, PurgeRequest, Purged, RemoveRequest, Removed, RunFolder, RunRequest,
     RunSandbox, ScopeError, SetupReport, SnapshotRestored, SnapshotView, SyncOutcome, Synced,
     TrashEntry, TreeError, TreePorts, TreeView, Trees, Trust, Wanted, Wishes, bound_for, quoted,

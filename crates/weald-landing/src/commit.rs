@@ -11,8 +11,8 @@ use weald_core::tree::Tree;
 use super::LandError;
 use crate::Landings;
 use crate::refusal::{Refusal, by_hand, program};
-use weald_trees::TreeView;
 use weald_trees::inside::{CommitChanges, CommitEnd, Look};
+use weald_trees::{Found, TreeView};
 
 /// How much of what a hook said is passed on.
 const SAID: usize = 2000;
@@ -41,24 +41,26 @@ pub(crate) struct Committed {
 
 impl Landings<'_> {
     /// Commits what is wished as the user of this repository, but no protected file that HEAD does not have. A tree that is
-    /// clean by `found`, a look of just now, is left alone. A failing hook leaves the index as it was.
+    /// clean by `found`, a look of just now that still holds, is left alone. A failing hook leaves the index as it was.
     pub(super) fn commit_first(
         &self,
         tree: &Tree,
         wish: Option<(CommitScope, &str)>,
-        found: Option<&Look>,
+        found: Option<&Found>,
     ) -> Result<Committed, LandError> {
         let recorded = tree.head.as_ref().unwrap_or(&tree.base.commit);
-        // Another look may have taken in more since.
-        let found = found.filter(|look| look.head.as_ref() == Some(recorded));
+        // Another look may have taken in more since, or somebody may have done more.
+        let found = found.filter(|found| {
+            found.look.head.as_ref() == Some(recorded) && self.trees.is_as_found(tree, found)
+        });
         if wish.is_some() {
             self.trees.require_idle(tree)?;
         }
-        let is_clean = found.is_some_and(|look| !look.is_changed());
+        let is_clean = found.is_some_and(|found| !found.look.is_changed());
         let Some((scope, message)) = wish.filter(|_| !is_clean) else {
             return Ok(Committed {
                 left_out: Vec::new(),
-                found: found.map(|look| (tree.clone(), look.clone())),
+                found: found.map(|found| (tree.clone(), found.look.clone())),
             });
         };
         let (engine, config) = (self.trees.engine, self.trees.config);
@@ -112,12 +114,14 @@ impl Landings<'_> {
         &self,
         name: &str,
         wish: Option<(CommitScope, &str)>,
-        found: Option<&Look>,
+        found: Option<&Found>,
     ) -> Result<TreeView, LandError> {
         let tree = self.trees.named(Some(name))?;
         let view = match self.commit_first(&tree, wish, found)?.found {
             // That look is remembered.
-            Some((tree, look)) if found == Some(&look) => self.trees.view(tree),
+            Some((tree, look)) if found.is_some_and(|found| found.look == look) => {
+                self.trees.view(tree)
+            }
             Some((tree, look)) => self.trees.show(tree, look)?,
             None => self.trees.look(Some(name))?,
         };

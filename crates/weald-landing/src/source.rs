@@ -19,7 +19,7 @@ use super::error::target_gone;
 use super::moving::MoveRequest;
 use crate::Landings;
 use crate::refusal::Refusal;
-use weald_trees::{Look, TreeError};
+use weald_trees::{Found, TreeError};
 
 /// What to do with a landing that does not merge.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,7 +59,7 @@ pub struct LandRequest {
     /// Commit what is not committed first, with these words.
     pub commit: Option<(CommitScope, String)>,
     /// What a look found just now, if one worktree is named.
-    pub found: Option<Look>,
+    pub found: Option<Found>,
 }
 
 impl Landings<'_> {

@@ -14,6 +14,7 @@ mod differences;
 mod enter;
 mod error;
 pub mod fetching;
+mod found;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod gate_tree;
@@ -102,6 +103,7 @@ pub use differences::Against;
 pub use differences::TEXT_LIMIT as DIFF_LIMIT;
 pub use enter::Exited;
 pub use error::{AdoptError, Holder, TreeError};
+pub use found::Found;
 pub use gate_tree::{GATES, GateTree};
 pub use guard::{Edit, bound_for};
 pub use inside::{ChangedFile, Diff, DiffStyle, Look, run_if_inside};

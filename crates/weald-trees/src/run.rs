@@ -12,7 +12,7 @@ use weald_core::tree::{Run, Tree, TreeKind};
 use weald_core::tree_rules::TreeInput;
 use weald_sandbox::{Ended, Level, Policy, mount_below_home};
 
-use super::inside::Look;
+use super::found::Found;
 use super::locking::RUNS;
 use super::privacy::close_to_others;
 use super::{TreeError, Trees, at, delete};
@@ -47,7 +47,7 @@ pub struct RunEnd {
     /// The record, after everything was taken in.
     pub tree: Tree,
     /// What was found in the worktree, if it could be looked at.
-    pub look: Option<Look>,
+    pub found: Option<Found>,
     /// The files that differ from its base, if that was asked for; or why they are unknown.
     pub changed: Result<Vec<String>, String>,
 }
@@ -356,7 +356,7 @@ impl Trees<'_> {
         let Some(process) = self.me() else {
             return Ok(RunEnd {
                 tree: tree.clone(),
-                look: None,
+                found: None,
                 changed: Err("this process can't be identified".to_owned()),
             });
         };
@@ -371,6 +371,7 @@ impl Trees<'_> {
         if self.locks_runs(&tree) && tree.runs.is_empty() {
             self.show_lock(&tree)?;
         }
+        let index = self.index_of(&tree);
         let (tree, found) = match self.look_since(tree.clone(), since(&tree)) {
             Ok((view, found)) => {
                 let problem = view.problem.unwrap_or_default();
@@ -382,7 +383,10 @@ impl Trees<'_> {
         let unknown = || "git could not compare it with its base".to_owned();
         Ok(RunEnd {
             tree,
-            look: found.as_ref().ok().map(|found| found.look.clone()),
+            found: found.as_ref().ok().map(|found| Found {
+                look: found.look.clone(),
+                index,
+            }),
             changed: found.and_then(|found| found.changed.ok_or_else(unknown)),
         })
     }

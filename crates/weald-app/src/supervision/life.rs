@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 
 use crate::agents::drivers::driver_for;
-use crate::{Agents, CheckoutState, CommitScope, LandRequest, Landings, Look, TreeView, Watched};
+use crate::{Agents, CheckoutState, CommitScope, Found, LandRequest, Landings, TreeView, Watched};
 use weald_core::agent::{Agent, AgentId, AgentStatus, End, Goal, Outcome, Stage};
 use weald_core::agent_rules::AgentInput;
 use weald_core::config::Leftovers;
@@ -124,7 +124,7 @@ fn superseded(ground: &Ground, agent: &Agent, end: End) -> Result<End, Failure> 
 }
 
 /// How it went wrong, if it did; its exit code; and what was found in its worktree at its end.
-type Watch = (Option<(Outcome, String)>, Option<i32>, Option<Look>);
+type Watch = (Option<(Outcome, String)>, Option<i32>, Option<Found>);
 
 fn watch(call: &Call<'_>, ground: &Ground, agent: &Agent) -> Result<Watch, Failure> {
     let trees = ground.trees(call)?;
@@ -156,7 +156,7 @@ fn watch(call: &Call<'_>, ground: &Ground, agent: &Agent) -> Result<Watch, Failu
         window.serve_while(call, ground, &trees, authority, &mut watch)
     })?;
     let (watched, end) = watched.ok_or_else(Failure::bug)??;
-    let (found, changed) = end.map(|end| (end.look, end.changed)).unzip();
+    let (found, changed) = end.map(|end| (end.found, end.changed)).unzip();
     let current = ground.engine.agent(agent.id)?;
     let (trouble, code) = match watched {
         Watched::Code {
@@ -211,7 +211,7 @@ fn succeeded(
     ground: &Ground,
     agent: &Agent,
     before: Option<CheckoutState>,
-    found: Option<Look>,
+    found: Option<Found>,
 ) -> Result<End, Failure> {
     match agent.goal {
         Goal::Stay => {
@@ -288,7 +288,7 @@ fn commit(
     call: &Call<'_>,
     ground: &Ground,
     agent: &Agent,
-    found: Option<Look>,
+    found: Option<Found>,
 ) -> Result<Option<TreeView>, Failure> {
     let Some(tree) = &agent.tree else {
         return Ok(None);
@@ -306,7 +306,7 @@ fn land(
     call: &Call<'_>,
     ground: &Ground,
     agent: &Agent,
-    found: Option<Look>,
+    found: Option<Found>,
 ) -> Result<End, Failure> {
     let Some(tree) = &agent.tree else {
         return ended_as(ground, Outcome::Failed, "it has no worktree".to_owned());

@@ -1,6 +1,7 @@
 //! What somebody does in a tree at the very moment of its removal.
 
 use std::fs;
+use std::path::Path;
 use std::process::{Child, Stdio};
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
@@ -9,7 +10,7 @@ use weald_testkit::TestEnv;
 
 use crate::agents_dying::{agents, signal, supervisor as supervisor_of, until};
 use crate::landing_takeover::state_of;
-use crate::trees_remove::{KINDS, commit, git_in, grow, repository};
+use crate::trees_remove::{KINDS, commit, git_in, grow, has_event, repository};
 use crate::trees_trash::manifest;
 
 /// A removal that stands still at a step.
@@ -94,38 +95,66 @@ fn d3_a_branch_that_moved_after_the_judgement_stays() {
     assert_eq!(env.git(&["rev-parse", "wt/a"]), tip, "{code} {said}");
 }
 
+/// Lets an agent work, and does something in its worktree once its end was looked at and nothing has landed.
+fn work_with(env: &TestEnv, kind: &str, script: &str, meanwhile: impl FnOnce(&Path)) {
+    env.ok(&["task", "add", "Task"]);
+    env.ok(&["new", "task", "--task", "1", "--kind", kind]);
+    let mut work = env.weald_command(&["work", "1", "--", "sh", "-c", script]);
+    work.env("WEALD_STEP", "stop:import.followed");
+    work.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut work = work.spawn().unwrap();
+    let mut supervisor = 0;
+    until("it was looked at", || {
+        supervisor = agents(env).first().map_or(0, supervisor_of);
+        let is_stopped = state_of(supervisor) == Some('T');
+        let is_over = is_stopped && has_event(env, "task", "tree.run.after");
+        if is_stopped && !is_over {
+            // That was before the run.
+            signal(supervisor, Signal::CONT);
+        }
+        is_over
+    });
+    meanwhile(&env.root().join("app.weald/task"));
+    until("it ended", || {
+        // A later look stops it, too.
+        if state_of(supervisor) == Some('T') {
+            signal(supervisor, Signal::CONT);
+        }
+        work.try_wait().unwrap().is_some()
+    });
+    assert!(work.wait().unwrap().success(), "{script}");
+    assert_eq!(env.git(&["show", "main:x"]), "x\n", "{script}");
+}
+
 #[test]
 fn d3_what_is_written_after_the_last_look_at_a_run_keeps_its_worktree() {
     for script in ["echo x > x", "echo x > x; git add x; git commit -q -m x"] {
         let env = repository();
         let path = env.root().join("app.weald/task");
-        let mut work = env.weald_command(&["work", "--new", "task", "--", "sh", "-c", script]);
-        work.env("WEALD_STEP", "stop:import.followed");
-        let work = work.stdout(Stdio::null()).stderr(Stdio::null());
-        let mut work = work.spawn().unwrap();
-        let mut ended = None;
-        until("the work ends", || {
-            let first = match path.exists() {
-                true => agents(&env).into_iter().next(),
-                false => None,
-            };
-            let supervisor = first.as_ref().map_or(0, supervisor_of);
-            if state_of(supervisor) == Some('T') {
-                // It stands still before its run, too.
-                let mut taken_in = env.command("git");
-                taken_in.args(["cat-file", "-e", "wt/task:x"]);
-                if taken_in.output().unwrap().status.success() {
-                    fs::write(path.join("late"), "late\n").unwrap();
-                }
-                signal(supervisor, Signal::CONT);
-            }
-            ended = work.try_wait().unwrap();
-            ended.is_some()
+        work_with(&env, "sealed", script, |path| {
+            fs::write(path.join("late"), "late\n").unwrap();
         });
-        assert!(ended.unwrap().success(), "{script}");
-        assert_eq!(env.git(&["show", "main:x"]), "x\n", "{script}");
         let landed = env.git(&["ls-tree", "--name-only", "main"]);
         assert!(!landed.contains("late"), "{script}: {landed}");
         assert_eq!(fs::read(path.join("late")).unwrap(), b"late\n", "{script}");
+    }
+}
+
+#[test]
+fn d3_what_is_staged_or_committed_after_the_last_look_at_a_run_lands_too() {
+    for kind in KINDS {
+        for is_committed in [false, true] {
+            let env = repository();
+            let script = "echo x > x; git add x; git commit -q -m x";
+            work_with(&env, kind, script, |path| {
+                fs::write(path.join("late"), "late\n").unwrap();
+                git_in(&env, path, &["add", "late"]);
+                if is_committed {
+                    git_in(&env, path, &["commit", "-q", "-m", "late"]);
+                }
+            });
+            let landed = env.git(&["ls-tree", "--name-only", "main"]);
+            assert!(landed.contains("late"), "{kind} {is_committed}: {landed}");
+        }
     }
 }
