@@ -441,7 +441,7 @@ fn l9_the_login_of_an_agent_that_began_during_the_sweep_stays() {
     env.ok(&["rm", "gone"]);
     env.ok(&["trash", "purge", "--older-than", "1ms", "--apply"]);
     env.ok(&["task", "add", "one"]);
-    let sweep = stopped(&env, &CYCLE, "sweep.leftover");
+    let mut sweep = stopped(&env, &CYCLE, "sweep.leftover");
     let agent = started(&env, &["1"], &["write a one", "hang"], "wrote a");
     let login = home(agent.tree.unwrap().as_str()).join(".credentials.json");
     let old = SystemTime::now() - Duration::from_secs(3600);
@@ -453,6 +453,8 @@ fn l9_the_login_of_an_agent_that_began_during_the_sweep_stays() {
         .unwrap()
         .unwrap();
     assert!(status.exited(), "it deleted something else");
+    // It is reaped already.
+    let _ = sweep.wait();
     assert!(login.exists());
     env.end_processes();
 }
