@@ -118,7 +118,7 @@ fn y30_a_plain_command_stops_at_ctrl_z_and_its_time_goes_on() {
     for level in levels() {
         person.types("clear\r");
         person.types(&format!(
-            "weald run fix --sandbox {level} --timeout 2s -- sh -c 'echo begun; while :; do sleep 0.1; done'\r"
+            "weald run fix --sandbox {level} --timeout 5s -- sh -c 'echo begun; while :; do sleep 0.1; done'\r"
         ));
         person.takes_until("begun", |person| {
             person.terminal.text().iter().any(|line| line == "begun")
@@ -126,7 +126,7 @@ fn y30_a_plain_command_stops_at_ctrl_z_and_its_time_goes_on() {
         person.types("\x1a");
         person.sees("Stopped");
         // Longer than it may take.
-        person.types("sleep 2; fg; echo code $?\r");
+        person.types("sleep 5; fg; echo code $?\r");
         person.sees("code 124");
     }
     person.types("exit\r");
