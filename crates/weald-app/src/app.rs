@@ -1,4 +1,4 @@
-//! What operations work with, whoever calls them: the environment, a directory, settings.
+//! What every operation works with, for any caller: the environment, a directory, settings.
 
 mod news;
 

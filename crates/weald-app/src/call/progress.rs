@@ -63,7 +63,7 @@ pub struct FinishedTask {
 
 /// Hears of an operation while it runs: a terminal, a log, a client of MCP, or nobody.
 pub trait Progress: Sync {
-    /// Something beside the answer.
+    /// Reports something in addition to the answer.
     fn note(&self, text: &str);
 
     /// Something that the caller may not expect.
@@ -102,7 +102,7 @@ pub trait Progress: Sync {
     }
 }
 
-/// Passes on what is said, and shows no stages: the terminal is somebody else's.
+/// Passes on notes and warnings, and shows no stages: the terminal belongs to the run.
 pub struct WordsAlone<'a>(pub &'a dyn Progress);
 
 impl Progress for WordsAlone<'_> {

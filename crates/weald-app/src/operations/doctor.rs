@@ -204,7 +204,7 @@ impl Operation for AdoptCopy {
     }
 }
 
-/// Makes the registry again beside the old one, and puts it in its place.
+/// Rebuilds the registry next to the old one, then replaces the old one with it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RebuildRegistry {
