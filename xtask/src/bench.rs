@@ -8,10 +8,12 @@ pub mod inside;
 pub mod landing;
 mod mcp;
 pub mod naive;
+pub mod network;
 pub mod processes;
 pub mod real;
 pub mod sandbox;
 pub mod seed;
+pub mod terminal;
 pub mod trees;
 pub mod workers;
 

@@ -37,7 +37,9 @@ enum Bench {
     },
     /// What an agent costs: its supervisor while it does nothing, its start, a whole task
     Agents,
-    /// What the sandbox costs: starts, and file-heavy work
+    /// What an agent's own interface costs: memory, key presses, a screenful
+    Terminal,
+    /// What the sandbox costs: starts, file-heavy work, and the network by name
     Sandbox,
     /// What programs find inside: facilities of the system and developer tools, outside and at both levels
     Inside(xtask::bench::inside::Options),
@@ -51,6 +53,14 @@ enum Bench {
     Landing(xtask::bench::TableOptions),
     /// Clean-up: a look at a thousand trees, and removing many, against git
     Cleanup(xtask::bench::TableOptions),
+    /// What is measured inside of a network by name; started by `sandbox` itself
+    #[command(hide = true)]
+    NetworkClient {
+        /// Whom it talks to
+        address: std::net::SocketAddr,
+        /// Where it writes what it found
+        result: std::path::PathBuf,
+    },
     /// One worker of the measured claims; started by `control` itself
     #[command(hide = true)]
     ClaimWorker {
@@ -65,6 +75,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Bench(Bench::Control { tasks }) => xtask::bench::control::run(tasks),
         Command::Bench(Bench::Agents) => xtask::bench::agents::run(),
+        Command::Bench(Bench::Terminal) => xtask::bench::terminal::run(),
         Command::Bench(Bench::Sandbox) => xtask::bench::sandbox::run(),
         Command::Bench(Bench::Inside(options)) => xtask::bench::inside::run(&options),
         Command::Bench(Bench::Processes(options)) => xtask::bench::processes::run(&options),
@@ -74,6 +85,9 @@ fn main() -> ExitCode {
         Command::Bench(Bench::Cleanup(options)) => xtask::bench::cleanup::run_all(&options),
         Command::Bench(Bench::ClaimWorker { directory, design }) => {
             xtask::bench::workers::run(&directory, &design)
+        }
+        Command::Bench(Bench::NetworkClient { address, result }) => {
+            xtask::bench::network::client(address, &result)
         }
         Command::Storm(options) => xtask::storm::run(&options),
         Command::Tidy => xtask::tidy::report(),

@@ -1,21 +1,25 @@
 //! What an agent needs before it starts: prompt, home, environment, policy.
 
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder};
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::Path;
 
 use weald_core::agent::{Agent, Goal};
 use weald_core::config::{Gate, Leftovers};
 use weald_core::prompt::{Briefing, Fate, prompt};
 use weald_core::secrets::is_login_of;
 use weald_core::tree::Tree;
-use weald_sandbox::{Level, Revealed};
+use weald_sandbox::Revealed;
 
 use super::AgentError;
 use super::Agents;
-use super::drivers::{Brief, Driver, Start};
+use super::by_hand::unseen;
+use super::drivers::{Brief, Driver, Form, Start, keep_trusted};
 use super::error::at;
+use super::homes::AgentHome;
+use super::terminals;
+use weald_landing::Landings;
+use weald_terminal::Size;
 use weald_trees::{RunRequest, RunSandbox, use_login_layer};
 
 /// The prompt's name in the folder of a run.
@@ -29,15 +33,11 @@ pub struct Prepared {
     pub start: Start,
     pub driver: Box<dyn Driver>,
     /// Its driver's private state.
-    pub home: PathBuf,
-    /// What is open for it besides its streams.
-    pub passed: Option<std::os::fd::OwnedFd>,
-}
-
-/// Whether a run reaches the host by an open descriptor: agents close those when they start a server.
-fn is_descriptor(request: &RunRequest) -> bool {
-    let policy = request.policy.as_ref();
-    policy.is_some_and(|policy| policy.level == Level::Landlock)
+    pub home: AgentHome,
+    /// What it is asked.
+    pub prompt: String,
+    /// How large its terminal is at first, if it gets one.
+    pub terminal: Option<Size>,
 }
 
 impl Agents<'_> {
@@ -48,6 +48,7 @@ impl Agents<'_> {
         driver: Box<dyn Driver>,
         folder: &Path,
         sandbox: Option<RunSandbox>,
+        form: Form,
     ) -> Result<Prepared, AgentError> {
         let mut request = match (agent.in_main, &agent.tree) {
             (true, _) => self.prepare_main()?,
@@ -62,9 +63,13 @@ impl Agents<'_> {
         let prompt_file = folder.join(PROMPT_FILE);
         fs::write(&prompt_file, &text).map_err(at(&prompt_file))?;
         let (home, conversation) = self.home_of(agent, driver.name(), &mut request)?;
+        let written = request.policy.as_ref();
+        let written = written.map_or(&[][..], |policy| &policy.write);
+        self.require_trusted(driver.as_ref(), written)?;
+        let untrusted = self.untrusted(written)?;
         if let Some(policy) = &mut request.policy {
             policy.reveal.push(Revealed {
-                path: home.clone(),
+                path: home.path().to_owned(),
                 writable: true,
             });
         }
@@ -74,16 +79,20 @@ impl Agents<'_> {
             let found = environment.iter().find(|(name, _)| name == wanted);
             found.map(|(_, value)| value.clone())
         };
+        let hidden = request.policy.as_ref().map(unseen).unwrap_or_default();
         let start = driver.start(&Brief {
+            form,
             prompt: &text,
             prompt_file: &prompt_file,
             tree: &request.tree.path,
-            home: &home,
+            project: &self.trees.place.root(),
+            user_hooks: self.trees.config.agent_user_hooks,
+            home: home.path(),
             user_home: self.trees.host.home.as_deref(),
+            hidden: &hidden,
             model: agent.model.as_deref(),
             conversation,
-            with_tools: self.trees.config.agent_mcp && !is_descriptor(&request),
-            arguments: &arguments,
+            with_tools: self.trees.config.agent_mcp,
             variable: &variable,
         })?;
         request.notes.extend(start.notes.iter().cloned());
@@ -92,13 +101,21 @@ impl Agents<'_> {
             self.trees.allow_login(&mut request, program);
         }
         self.add_environment(agent, &prompt_file, &start, &mut request)?;
+        if driver.trusted_program().is_some() {
+            let note = keep_trusted(&mut request.environment, &untrusted);
+            request.notes.extend(note);
+        }
+        if agent.interactive {
+            terminals::set_variables(&mut request.environment);
+        }
         self.expect_verdict(agent, &mut request)?;
         Ok(Prepared {
             request,
             start,
             driver,
             home,
-            passed: None,
+            prompt: text,
+            terminal: agent.interactive.then(Size::default),
         })
     }
 
@@ -111,6 +128,7 @@ impl Agents<'_> {
         if let Some(policy) = request.policy.as_mut().filter(|_| driver != "command") {
             use_login_layer(policy, driver);
         }
+        self.trees.allow_driver(request, driver);
     }
 
     /// What a command of an agent sees of its task.
@@ -143,19 +161,27 @@ impl Agents<'_> {
         for id in &task.blocked_by {
             dependencies.extend(self.trees.engine.look(|tx| tx.task(id))?);
         }
-        let before = match agent.resumes {
+        let before = match agent.resumes.filter(|_| agent.limit.is_none()) {
             Some(id) => Some(self.trees.engine.agent(id)?),
             None => None,
         };
         let before = before.map(|before| match &before.end {
-            Some(end) => format!(
-                "Agent {} worked on it before ({}). {}",
-                before.id,
-                end.outcome.as_str(),
-                end.why
-            ),
+            Some(end) => {
+                let how = end.outcome.as_str().replace('_', " ");
+                let why = match end.why.as_str() {
+                    "" => ".".to_owned(),
+                    why => format!(": {why}."),
+                };
+                format!("Agent {} worked on it before ({how}){why}", before.id)
+            }
             None => format!("Agent {} worked on it before.", before.id),
         });
+        let interrupted = "You worked on it before, until a usage limit interrupted you.";
+        let before = before.or(agent.limit.map(|_| interrupted.to_owned()));
+        let setback = match agent.in_main {
+            true => None,
+            false => Landings::new(self.trees).setback(tree)?,
+        };
         Ok(prompt(&Briefing {
             task: &task,
             dependencies: &dependencies,
@@ -173,6 +199,8 @@ impl Agents<'_> {
                 .map(|brief| (agent.session.as_str(), brief)),
             part: self.part_of(agent)?.as_deref(),
             before: before.as_deref(),
+            setback: setback.as_ref(),
+            feedback: agent.feedback.as_deref(),
             lead: agent.spawned_by.as_ref().map(|lead| lead.as_str()),
         }))
     }
@@ -203,7 +231,7 @@ impl Agents<'_> {
         agent: &'a Agent,
         driver: &str,
         request: &mut RunRequest,
-    ) -> Result<(PathBuf, Option<&'a str>), AgentError> {
+    ) -> Result<(AgentHome, Option<&'a str>), AgentError> {
         let home = self.trees.place.home_of(request.tree.id).join(driver);
         let conversation = agent.conversation.as_deref();
         let found = conversation.filter(|_| home.is_dir());
@@ -211,9 +239,6 @@ impl Agents<'_> {
             let note = "the earlier conversation is not here: the agent starts a new one";
             request.notes.push(note.to_owned());
         }
-        let mut builder = DirBuilder::new();
-        builder.recursive(true).mode(0o700);
-        builder.create(&home).map_err(at(&home))?;
-        Ok((home, found))
+        Ok((AgentHome::open(home)?, found))
     }
 }

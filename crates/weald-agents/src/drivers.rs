@@ -7,38 +7,62 @@
 mod claude;
 mod codex;
 mod command;
+mod limits;
 mod program;
 mod seeding;
 mod text;
+mod transcripts;
+mod typed;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use weald_core::agent::Usage;
+use weald_core::Timestamp;
+use weald_core::agent::{Barrier, Usage};
 use weald_core::config::Config;
 
 use self::claude::Claude;
 use self::codex::Codex;
 use self::command::{Command, Prompt};
+pub use self::program::{Meant, meant_by, plain_words};
+pub(crate) use self::program::{keep_trusted, require_trusted};
+
+/// How a person meets an agent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Form {
+    /// It works alone; its output is a stream that weald reads.
+    #[default]
+    Headless,
+    /// Its own full-screen interface, on a terminal.
+    Interactive,
+    /// As its user typed it, on whatever they have: nothing is read of it, and nobody but them gives it a prompt.
+    Typed,
+}
 
 /// What a driver is told.
 pub struct Brief<'a> {
+    pub form: Form,
+    /// What an interactive agent gets as its first message, unless it continues a conversation.
     pub prompt: &'a str,
     /// The same in a file that the agent can read.
     pub prompt_file: &'a Path,
     pub tree: &'a Path,
+    /// The checkout under whose path the user's settings know the project.
+    pub project: &'a Path,
+    /// Whether the hooks of the user's own settings run, too.
+    pub user_hooks: bool,
     /// Private state of this tree for this driver: there, written by the agent, kept for the next start.
     pub home: &'a Path,
     /// Whose settings and credentials are copied.
     pub user_home: Option<&'a Path>,
+    /// What its sandbox hides: none of it is copied, but for its own login.
+    pub hidden: &'a [PathBuf],
     /// Which model, if somebody said.
     pub model: Option<&'a str>,
     /// The conversation to go on with.
     pub conversation: Option<&'a str>,
     /// Whether it gets weald's own tools, if it can have such.
     pub with_tools: bool,
-    /// The user's words after `--`.
-    pub arguments: &'a [OsString],
     pub variable: &'a Variable<'a>,
 }
 
@@ -71,12 +95,28 @@ pub struct Start {
 pub enum Observed {
     /// Which conversation it is. Checked: it can stand in an argv.
     Conversation(String),
-    /// What it does, in one line: `Bash: cargo test`.
-    Action(String),
+    /// A tool that it uses.
+    Called(Called),
+    /// What came of one.
+    Returned(Returned),
     /// What it says to its user.
     Said(String),
+    /// What a subagent says, whom the call `within` started.
+    Within { within: String, said: String },
+    /// A complaint about its own surroundings.
+    Complained(String),
     /// What it used so far, in all.
     Usage(Usage),
+    /// The tokens that one message of a model used. A stream may repeat a message.
+    Message {
+        id: String,
+        model: String,
+        usage: Usage,
+    },
+    /// What its conversation used of a model so far; without a name, of the one that it was started with.
+    Model { model: String, usage: Usage },
+    /// Its provider does not serve it. What comes next says whether it tries again by itself.
+    Barred(Barrier),
     /// It is done with what it was asked.
     Finished {
         /// Whether it says that it went well.
@@ -84,8 +124,40 @@ pub enum Observed {
         /// Its last words, or why it did not go well.
         text: String,
     },
+    /// It can't do, or did not do, what it was asked, whatever it says itself: why, and what to do.
+    Unfit(String),
     /// Nothing that is known; kept in the log.
     Raw,
+}
+
+/// A tool that an agent uses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Called {
+    /// By which its result is found. Any text.
+    pub id: String,
+    pub tool: String,
+    /// The part of its input that describes it best: a command, a path.
+    pub detail: String,
+    /// The call that started the subagent that does it.
+    pub within: Option<String>,
+}
+
+impl Called {
+    /// In one line: `Bash: cargo test`.
+    pub fn line(&self) -> String {
+        text::action(&self.tool, &self.detail)
+    }
+}
+
+/// What came of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Returned {
+    /// Of the call.
+    pub id: String,
+    pub ok: bool,
+    /// The exit code of a command, where it is known.
+    pub code: Option<i64>,
+    pub text: String,
 }
 
 /// One kind of agent. An instance serves one run.
@@ -103,13 +175,62 @@ pub trait Driver: Send + Sync {
         let _ = variable;
         Ok(())
     }
+    /// Errors when the user's login has expired, so that no task is begun with it.
+    fn require_login(
+        &self,
+        user_home: Option<&Path>,
+        variable: &Variable<'_>,
+        now: Timestamp,
+    ) -> Result<(), DriverError> {
+        let _ = (user_home, variable, now);
+        Ok(())
+    }
+    /// How its user logs in again, as a command for a terminal.
+    fn login_command(&self) -> Option<&'static str> {
+        None
+    }
+    /// The user's own file with the login, if the driver copies one.
+    fn login_file(&self, user_home: Option<&Path>, variable: &Variable<'_>) -> Option<PathBuf> {
+        let _ = (user_home, variable);
+        None
+    }
+    /// Copies the user's login into the agent's private state again, after the user logged in again.
+    fn renew_login(&self, brief: &Brief<'_>) -> Result<(), DriverError> {
+        let _ = brief;
+        Ok(())
+    }
     /// The program that it starts, where a path names it.
     fn program(&self) -> Option<&Path> {
+        None
+    }
+    /// The program that gets its user's login, if it gets that.
+    fn trusted_program(&self) -> Option<&OsStr> {
         None
     }
     /// Files of its private state that hold what its user logs in with. They go when a run ends, and come with the next.
     fn secrets(&self) -> &'static [&'static str] {
         &[]
+    }
+    /// Takes what its user logs in with out of its private state; answers what could not be removed.
+    fn forget(&self, home: &Path) -> Vec<String> {
+        seeding::forget_files(home, self.secrets())
+    }
+    /// Whether it has an interface of its own for a terminal.
+    fn is_interactive(&self) -> bool {
+        false
+    }
+    /// Whether it is a conversation, and not another use of its program: `claude mcp list`.
+    fn converses(&self) -> bool {
+        true
+    }
+    /// The model in the arguments that the user typed.
+    fn typed_model(&self) -> Option<&str> {
+        None
+    }
+    /// The conversation that it had last, by its private state: one that a person can open and an agent can resume.
+    fn conversation_in(&self, home: &Path) -> Option<String> {
+        let _ = home;
+        None
     }
     /// Whether its lines are for programs: people are told what they say, and don't see them.
     fn has_stream(&self) -> bool {
@@ -139,17 +260,28 @@ pub enum DriverError {
         why: &'static str,
     },
     /// Its program is not there.
-    #[error("driver `{driver}` starts `{program}`, which is not on the search path")]
+    #[error(
+        "driver `{driver}` starts `{program}`, which {}",
+        if program.contains('/') { "does not exist or is not executable" } else { "is not on the search path" }
+    )]
     NotInstalled { driver: String, program: String },
     /// Its program is on the host, where a run does not see it.
     #[error("{} is not visible to an agent: a sandboxed run has its own /tmp", .program.display())]
     Hidden { program: PathBuf },
+    /// A repository or a run could have put its program there.
+    #[error("{} gets no login: {why}", program.display())]
+    NotTrusted { program: PathBuf, why: String },
     /// It is a script for a program that is not there.
     #[error("{} can't be run: its first line names {interpreter}, which does not exist", .program.display())]
     NoInterpreter {
         program: PathBuf,
         interpreter: String,
     },
+    /// It has no interface of its own.
+    #[error(
+        "driver `{driver}` has no interface for a terminal; run it without -i, or use claude or codex"
+    )]
+    NotInteractive { driver: String },
     /// The prompt can't be an argument.
     #[error("the prompt {why}, so it can't be an argument of `{driver}`")]
     BadPrompt {
@@ -163,6 +295,13 @@ pub enum DriverError {
         driver: String,
         conversation: String,
     },
+    /// The user's login is good no more.
+    #[error("{driver} is not logged in: the login has expired")]
+    LoggedOut {
+        driver: String,
+        /// What to run.
+        command: &'static str,
+    },
     /// Its private state can't be prepared.
     #[error("the private state of `{driver}` can't be prepared: {}: {why}", path.display())]
     Seeding {
@@ -175,19 +314,43 @@ pub enum DriverError {
 /// weald's own tools as a server that an agent starts: it finds the program where every command in a run does.
 const TOOLS: (&str, &[&str]) = ("weald", &["mcp"]);
 
-/// The drivers that weald has.
-const BUILT_IN: &[fn() -> Box<dyn Driver>] = &[|| Box::new(Claude), || Box::<Codex>::default()];
+/// Makes a driver for the words after `--`.
+type Make = fn(&[OsString]) -> Box<dyn Driver>;
+
+/// The drivers that weald has, by their names, which are those of their programs.
+const BUILT_IN: [(&str, Make); 2] = [
+    (claude::NAME, |words| Box::new(Claude::new(words))),
+    (codex::NAME, |words| Box::new(Codex::new(words))),
+];
+
+fn make(name: &str, words: &[OsString]) -> Option<Box<dyn Driver>> {
+    let known = BUILT_IN.iter().find(|(known, _)| *known == name);
+    known.map(|(_, make)| make(words))
+}
 
 /// Whether weald has a driver for agents of this name.
 pub fn has_driver(agent: &str) -> bool {
-    BUILT_IN.iter().any(|make| make().name() == agent)
+    BUILT_IN.iter().any(|(known, _)| *known == agent)
 }
 
 /// Files of a driver's private state that hold what its user logs in with; none for a driver that weald has not.
 pub fn secrets_of(driver: &str) -> &'static [&'static str] {
-    let mut known = BUILT_IN.iter().map(|make| make());
-    let found = known.find(|one| one.name() == driver);
-    found.map_or(&[], |one| one.secrets())
+    make(driver, &[]).map_or(&[], |one| one.secrets())
+}
+
+/// The words after `--` as a program and what follows it: they may begin with the driver's own program, by any path.
+fn program_of(name: &str, words: &[OsString]) -> (OsString, Vec<OsString>) {
+    match words.split_first() {
+        Some((first, rest)) if Path::new(first).file_name() == Some(OsStr::new(name)) => {
+            (first.clone(), rest.to_vec())
+        }
+        _ => (name.into(), words.to_vec()),
+    }
+}
+
+/// How the user logs in again for this driver; nothing for a driver that weald has not.
+pub fn login_command_of(driver: &str) -> Option<&'static str> {
+    make(driver, &[])?.login_command()
 }
 
 /// The name of the driver that runs any command.
@@ -207,24 +370,17 @@ pub fn driver_for(
     if name == COMMAND && !command.is_empty() {
         return Ok(Box::new(Command::typed(command)));
     }
-    if let Some(built_in) = BUILT_IN
-        .iter()
-        .map(|make| make())
-        .find(|one| one.name() == name)
-    {
+    if let Some(built_in) = make(name, command) {
         return Ok(built_in);
     }
     let prompt = Prompt::of(config.agent_prompt);
     if name == COMMAND {
         return match config.agent_command.as_str() {
             "" => Err(DriverError::NoCommand),
-            line => Command::configured("agent.command", COMMAND, line, prompt),
+            line => Command::configured("agent.command", COMMAND, (line, command), prompt),
         };
     }
-    let mut known: Vec<String> = BUILT_IN
-        .iter()
-        .map(|make| make().name().to_owned())
-        .collect();
+    let mut known: Vec<String> = BUILT_IN.map(|(name, _)| name.to_owned()).into();
     known.push(COMMAND.to_owned());
     for entry in &config.agent_drivers {
         let Some((called, line)) = entry.split_once(':') else {
@@ -244,7 +400,7 @@ pub fn driver_for(
             });
         }
         if called == name {
-            return Command::configured("agent.drivers", name, line, prompt);
+            return Command::configured("agent.drivers", name, (line, command), prompt);
         }
         known.push(called.to_owned());
     }

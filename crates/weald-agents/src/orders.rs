@@ -12,6 +12,7 @@ use weald_core::message::{Message, MessageType, ReplyDraft, RequestState, Urgenc
 use weald_sandbox::{Order, Running};
 
 use super::supervising::Watch;
+use weald_control::agents::Event;
 use weald_control::messages::InboxQuery;
 
 impl Watch<'_, '_> {
@@ -84,6 +85,10 @@ impl Watch<'_, '_> {
         if let Some(Some(_)) = self.tolerate(taken) {
             // One that does not listen any more is about to end.
             let _ = line.send(words);
+            self.output.note(Event::Message {
+                from: message.from.to_string(),
+                text: message.text.clone(),
+            });
         }
     }
 }

@@ -7,11 +7,11 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use weald_sandbox::{Level, Policy, require_level};
+use weald_sandbox::{Level, Policy, SandboxError, require_level};
 
-use super::AgentError;
 use super::Agents;
 use super::drivers::DriverError;
+use super::{AgentError, AgentRequest};
 use weald_control::confinement::{SandboxRequest, sandbox_policy};
 use weald_control::files::open_own;
 
@@ -61,7 +61,18 @@ impl Agents<'_> {
         )?)
     }
 
-    fn configured_policy(&self) -> Policy {
+    /// Errors when weald's own records would lie open to an agent in the main checkout.
+    pub(super) fn require_protected(&self, request: &AgentRequest) -> Result<(), AgentError> {
+        match request.in_main && self.configured_policy().level == Level::Landlock {
+            true => Err(SandboxError::Exposed {
+                path: self.trees.place.private().to_owned(),
+            }
+            .into()),
+            false => Ok(()),
+        }
+    }
+
+    pub(super) fn configured_policy(&self) -> Policy {
         let directory = self.trees.place.repository().common_dir().to_owned();
         let request = SandboxRequest {
             main: self.trees.place.root(),

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use weald_core::agent::{Agent, AgentId, Verification};
 use weald_core::agent_rules::AgentInput;
+use weald_core::cost::own;
 use weald_core::id::TaskId;
 use weald_core::name::TreeName;
 use weald_core::races;
@@ -36,6 +37,9 @@ pub struct EntryView {
     pub deleted: Option<u64>,
     /// Whether it checked its work.
     pub verification: Verification,
+    /// Tokens that it read and wrote, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
     /// What it cost, where that is known.
     pub cost_usd: Option<f64>,
     /// The first line of its report.
@@ -133,6 +137,7 @@ impl Agents<'_> {
             names.dedup();
             files = names.len();
         }
+        let used = own(agent);
         let first = report.and_then(|report| report.report.trim().lines().next());
         Ok(EntryView {
             entry: agent.entry().unwrap_or_default().to_owned(),
@@ -150,7 +155,8 @@ impl Agents<'_> {
             added: lines.map(|(added, _)| added),
             deleted: lines.map(|(_, deleted)| deleted),
             verification: report.map_or(Verification::None, |report| report.verification),
-            cost_usd: agent.usage.and_then(|usage| usage.cost_usd),
+            tokens: Some(used.tokens()).filter(|tokens| *tokens > 0),
+            cost_usd: used.cost_usd,
             report: first.unwrap_or_default().to_owned(),
             picked: picked == Some(agent.id),
         })

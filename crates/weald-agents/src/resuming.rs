@@ -75,6 +75,8 @@ impl Agents<'_> {
                 _ => resuming::begin_at(Some(last), landing.as_ref()),
             },
             brief: request.brief.or_else(|| last.brief.clone()),
+            retry: resuming::retries_before(last),
+            retries: request.retries.or(last.retries),
             resumes: Some(last.id),
             reopen: true,
             ..request

@@ -7,6 +7,9 @@ use weald_core::agent::{Agent, Stage};
 use weald_core::id::TaskId;
 use weald_core::session::ProcessIdentity;
 
+use weald_control::machine::SystemClock;
+use weald_core::store::Clock;
+
 use super::AgentError;
 use super::Agents;
 use super::drivers::driver_for;
@@ -27,9 +30,15 @@ impl Agents<'_> {
             let found = known.iter().find(|(name, _)| name == wanted);
             found.map(|(_, value)| value.clone())
         };
+        self.require_trusted(driver.as_ref(), &[])?;
         driver.require(&variable)?;
         match request.begin_at {
-            Stage::Run => self.require_visible(driver.program()),
+            Stage::Run => {
+                let home = self.trees.host.home.as_deref();
+                driver.require_login(home, &variable, SystemClock.now())?;
+                self.require_visible(driver.program())?;
+                self.require_protected(request)
+            }
             // Nothing is started any more.
             Stage::Finish => Ok(()),
         }

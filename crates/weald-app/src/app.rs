@@ -4,6 +4,7 @@ mod news;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use weald_core::Timestamp;
 use weald_core::config::{Config, names_guard};
@@ -11,12 +12,12 @@ use weald_core::id::TaskId;
 use weald_core::kill_switch::switched_on;
 use weald_core::name::SessionName;
 use weald_core::store::Clock;
-use weald_git::{GitError, require_version_for};
+use weald_git::{GitError, GitUser, require_version_for};
 
-use crate::environment::{BROKER_DESCRIPTOR, BROKER_PATH, BROKER_SECRET, Environment};
+use crate::environment::{BROKER_PATH, BROKER_SECRET, Environment};
 use crate::{
     Failure, Landings, LoadedConfig, Place, Sources, SystemClock, Trees, load_config,
-    load_own_config,
+    load_own_config, person_of,
 };
 
 use self::news::News;
@@ -39,6 +40,10 @@ pub struct App {
     pub(crate) only_reads: bool,
     /// weald's own binary, unless it is this process's.
     program: Option<PathBuf>,
+    /// Whether its caller reads what it prints on a terminal.
+    at_terminal: bool,
+    /// Who sits there, once somebody asked.
+    person: OnceLock<Option<SessionName>>,
 }
 
 impl App {
@@ -58,6 +63,8 @@ impl App {
             news: News::default(),
             only_reads: false,
             program: None,
+            at_terminal: false,
+            person: OnceLock::new(),
         }
     }
 
@@ -65,6 +72,29 @@ impl App {
     pub fn started_as(mut self, program: PathBuf) -> Self {
         self.program = Some(program);
         self
+    }
+
+    /// The same for whoever reads a terminal, if that is one.
+    pub fn for_terminal(mut self, at_terminal: bool) -> Self {
+        self.at_terminal = at_terminal;
+        self
+    }
+
+    /// Whether the caller reads a terminal. That may still be an agent's.
+    pub(crate) fn is_at_terminal(&self) -> bool {
+        self.at_terminal
+    }
+
+    /// The session of the person at the terminal: the user whom git knows in this repository, or the account.
+    pub(crate) fn person(&self) -> Option<SessionName> {
+        let look = || {
+            let home = self.environment.home();
+            let place = self.place().ok()?;
+            let main = place.repository().common_dir();
+            let user = GitUser::read(main, home.as_deref()).unwrap_or_default();
+            person_of(&user, self.environment.get("USER").as_deref())
+        };
+        self.person.get_or_init(look).clone()
     }
 
     /// The same for operations that only read.
@@ -97,6 +127,8 @@ impl App {
             news: self.news.for_another(),
             only_reads: self.only_reads,
             program: self.program.clone(),
+            at_terminal: false,
+            person: OnceLock::new(),
         }
     }
 
@@ -117,6 +149,8 @@ impl App {
             only_reads: false,
             news: self.news.for_another(),
             program: self.program.clone(),
+            at_terminal: false,
+            person: OnceLock::new(),
         }
     }
 
@@ -165,7 +199,7 @@ impl App {
     /// Whether this process is in a run that can ask weald.
     fn has_window(&self) -> bool {
         let is_set = |name| self.environment.get(name).is_some();
-        is_set(BROKER_SECRET) && (is_set(BROKER_PATH) || is_set(BROKER_DESCRIPTOR))
+        is_set(BROKER_SECRET) && is_set(BROKER_PATH)
     }
 
     /// Whether a sandbox holds this process.

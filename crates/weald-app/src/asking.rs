@@ -8,6 +8,7 @@ use weald_core::landing::Strategy;
 
 use crate::operations::events::ListEvents;
 use crate::operations::looking::{DiffTree, ShowTree};
+use crate::operations::making::SyncTree;
 use crate::operations::messages::{ReplyToMessage, SendMessage};
 use crate::operations::sessions::{ListSessions, NoteSession};
 use crate::operations::snapshots::{ListSnapshots, TakeSnapshot};
@@ -93,6 +94,8 @@ pub enum Ask {
         #[serde(default)]
         check: Option<String>,
     },
+    /// Bring the target into the own tree.
+    Sync(SyncTree),
     /// Which other trees change a path of the own tree, as far as that is known.
     Beside {
         /// Below the tree's folder.

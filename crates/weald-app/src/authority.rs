@@ -36,6 +36,8 @@ pub enum Mandate {
     Run,
     /// `--no-land`, or `work.land = false`.
     Keep,
+    /// An interactive agent: the person who sat with it decides when it has ended.
+    Person,
     /// A phase: the work lands after the last PASS.
     Phase,
     /// An entry of a race: the work lands when it is picked.
@@ -46,6 +48,7 @@ impl Mandate {
     /// What the person's command said of landing, as the agent's record has it.
     pub fn of(agent: &Agent) -> Self {
         match agent.goal {
+            _ if agent.interactive => Self::Person,
             Goal::Land => Self::Land,
             Goal::Finish => Self::Keep,
             Goal::Stay if agent.entry().is_some() => Self::Race,
@@ -58,6 +61,7 @@ impl Mandate {
             Self::Land => "it has ended",
             Self::Run => "`weald run` lands nothing",
             Self::Keep => "it was started with --no-land or work.land = false",
+            Self::Person => "it is interactive, and the person with it decides when it ends",
             Self::Phase => "it is a phase, and the work lands after the last PASS",
             Self::Race => "it is a race entry that has not been picked yet",
         }

@@ -12,7 +12,7 @@ use weald_core::id::{TaskId, Token};
 use weald_core::name::SessionName;
 use weald_sandbox::Cancel;
 
-use crate::{App, Engine, Failure, Identity, IdentitySource, LoadedConfig, identify};
+use crate::{App, Engine, Failure, Identity, IdentitySource, LoadedConfig, agent_above, identify};
 
 use self::progress::{Progress, Stage};
 pub use self::role::MCP_MARK;
@@ -152,7 +152,27 @@ impl Call<'_> {
     ) -> Result<Identity, Failure> {
         let said = name.or(self.caller.session.as_ref());
         let said = said.or(self.agent.as_ref());
-        Ok(identify(engine, said, |name| self.environment.get(name))?)
+        let person = self.is_at_terminal().then_some(|| self.person());
+        let variable = |name: &str| self.environment.get(name);
+        Ok(identify(engine, said, variable, person)?)
+    }
+
+    /// The token of a claim that the caller needs not repeat: a person's own, at a terminal. A name given by a flag is not
+    /// enough, and no agent counts as the person whose terminal it has.
+    pub(crate) fn own_token(&self, engine: &Engine, id: &TaskId) -> Result<Option<Token>, Failure> {
+        if !self.is_at_terminal()
+            || agent_above(engine, |name| self.environment.get(name))?.is_some()
+        {
+            return Ok(None);
+        }
+        let Identity { name, source } = self.identity(engine, None)?;
+        let task = engine.task(id)?.task;
+        let own = task.lease.filter(|lease| lease.session == name);
+        let is_known = matches!(
+            source,
+            IdentitySource::Person | IdentitySource::Variable | IdentitySource::Ancestor
+        );
+        Ok(own.filter(|_| is_known).map(|lease| lease.token))
     }
 
     /// The same for a command, which is skipped then; a note says so.

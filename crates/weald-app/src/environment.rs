@@ -7,8 +7,6 @@ use std::path::PathBuf;
 pub const BROKER_PATH: &str = "WEALD_BROKER";
 /// The variable with that broker's secret.
 pub const BROKER_SECRET: &str = "WEALD_BROKER_SECRET";
-/// The variable with the number of its descriptor, where sockets are denied.
-pub const BROKER_DESCRIPTOR: &str = "WEALD_BROKER_FD";
 
 /// What the process was started with.
 #[derive(Debug, Clone)]

@@ -136,6 +136,11 @@ impl Failure {
             .hint(format!("known are {}", known.join(", ")))
     }
 
+    /// A person was asked, and did not say yes.
+    pub fn declined(kept: &str) -> Self {
+        Self::new("declined", exit::REFUSED, format!("not confirmed; {kept}"))
+    }
+
     /// A dry run queues nothing and reports nothing.
     pub fn dry_run_alone() -> Self {
         let message = "a dry run can't be combined with no_wait or a report";
@@ -446,6 +451,7 @@ impl From<IdentityError> for Failure {
     fn from(error: IdentityError) -> Self {
         match error {
             IdentityError::Registry(error) => error.into(),
+            IdentityError::Store(error) => error.into(),
             IdentityError::Weald => Self::new("name_reserved", exit::USAGE, error.to_string())
                 .hint("choose another name: --session alice"),
             error => Self::new("invalid_value", exit::USAGE, error.to_string())
@@ -488,6 +494,8 @@ impl From<SandboxError> for Failure {
                     .details(json!({"level": level, "step": step}))
                     .hint("nothing was started; check permissions and free space, then try again")
             }
+            SandboxError::Exposed { .. } => Self::new("sandbox_exposes", exit::REFUSED, message)
+                .hint("use a sealed worktree (`weald new NAME`), or level full"),
             SandboxError::NotExecutable { source, .. } => {
                 let missing = source.kind() == io::ErrorKind::NotFound;
                 let exit = if missing {
@@ -503,37 +511,53 @@ impl From<SandboxError> for Failure {
     }
 }
 
+/// Accepts a weaker sandbox, where no flag of the command does.
+pub(crate) const ACCEPT: &str = "weald config set sandbox.level landlock";
+
 /// What makes a missing layer available.
 fn enabling(step: &str, level: Level) -> String {
-    let weaker = match level {
-        Level::Full => "; or accept less, knowingly: --level landlock",
-        Level::Landlock => "",
-    };
     let command = match step {
-        "user namespaces" => user_namespace_switch(),
         "Landlock" => {
             "needs Linux 6.12 or newer with Landlock in the `lsm=` boot parameter".to_owned()
         }
+        "user namespaces" => user_namespace_switch(),
         _ => "to see why: weald sandbox explain".to_owned(),
     };
-    format!("{command}{weaker}")
+    match level {
+        Level::Full => format!(
+            "{command}; or accept a weaker sandbox, which confines writes, but not modes of files outside, and shows other processes and weald's records: {ACCEPT}"
+        ),
+        Level::Landlock => command,
+    }
 }
 
-/// The switch that this system has.
-fn user_namespace_switch() -> String {
+impl Failure {
+    /// The same for a command that can accept a weaker sandbox by a flag of its own.
+    pub(crate) fn accepting_by(mut self, flag: &str) -> Self {
+        let hint = self.hint.take();
+        self.hint = hint.map(|hint| hint.replace(ACCEPT, flag));
+        self
+    }
+}
+
+/// The switch of this system that denies user namespaces.
+pub(crate) fn user_namespace_switch() -> String {
     let switches = [
-        ("kernel.apparmor_restrict_unprivileged_userns", "0"),
-        ("kernel.unprivileged_userns_clone", "1"),
-        ("user.max_user_namespaces", "10000"),
+        ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"),
+        ("kernel.unprivileged_userns_clone", "0", "1"),
+        ("user.max_user_namespaces", "0", "10000"),
     ];
-    let exists = |name: &str| {
-        std::path::Path::new("/proc/sys")
-            .join(name.replace('.', "/"))
-            .exists()
+    let denies = |name: &str, value: &str| {
+        let file = std::path::Path::new("/proc/sys").join(name.replace('.', "/"));
+        std::fs::read_to_string(file).is_ok_and(|text| text.trim() == value)
     };
-    match switches.iter().find(|(name, _)| exists(name)) {
-        Some((name, value)) => format!("sudo sysctl -w {name}={value}"),
-        None => "allow user namespaces on this host".to_owned(),
+    let found = switches.iter().find(|(name, value, _)| denies(name, value));
+    match found {
+        Some((name, _, value)) => format!("sudo sysctl -w {name}={value}"),
+        None => {
+            "a container or a filter of system calls denies user namespaces here: allow them there"
+                .to_owned()
+        }
     }
 }
 

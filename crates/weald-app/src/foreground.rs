@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use weald_sandbox::{
     Budget, Ended, Invocation, Policy, Running, launch, launch_unconfined, pass_on,
 };
 
-use crate::{Call, Failure, exit};
+use crate::{Call, Failure, exit, refusals_with_hint};
 
 /// What to run, and how.
 pub struct Held {
@@ -28,8 +28,6 @@ pub struct Held {
     pub timeout: Option<SignedDuration>,
     /// How much of its output is passed on.
     pub max_output: Option<u64>,
-    /// What is open for it beside its streams.
-    pub passed: Option<OwnedFd>,
 }
 
 /// A command that goes on.
@@ -61,7 +59,6 @@ impl Held {
             directory: self.directory,
             environment: self.environment,
             streams: [stdin, output.0, output.1],
-            passed: self.passed,
         };
         let mut running = match &self.policy {
             Some(policy) => launch(policy, invocation)?,
@@ -81,12 +78,16 @@ impl Started {
     /// Waits for the end. From here on a Ctrl-C is for the command.
     pub fn wait(self, call: &Call<'_>) -> Result<Ended, Failure> {
         let limit = self.timeout.map(SignedDuration::unsigned_abs);
+        let refusals = self.running.refusals();
         let ended = self.running.wait_through_interrupts(limit)?;
         if let Some(bounded) = self.bounded {
             bounded.finish(call);
         }
         if ended == Ended::TimedOut {
             call.warn("time limit reached; everything in the run was stopped");
+        }
+        if let Some(told) = refusals_with_hint(&refusals.list(), refusals.count()) {
+            call.warn(&told);
         }
         Ok(ended)
     }

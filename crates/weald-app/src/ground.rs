@@ -10,6 +10,8 @@ use weald_core::store::{Store, StoreError};
 use weald_git::{require_known_version, require_version_for};
 use weald_store::{DATABASE_FILE, SqliteStore};
 
+use crate::notify::notifying;
+
 use crate::{
     Call, Engine, Failure, Host, Lines, LoadedConfig, Loosening, Place, RecordError, Settings,
     Sources, SystemClock, SystemProcesses, Trees, agent_above, free_main, loosening,
@@ -127,6 +129,7 @@ impl Call<'_> {
         if let Some(copy) = self.readable_copy(place)? {
             return Ok(engine.for_copy(copy));
         }
+        let engine = notifying(engine, self.app, place, &loaded.config);
         let engine = match loaded.config.source_from {
             None => engine,
             Some(tracker) => self.news.follow(engine, place, tracker),

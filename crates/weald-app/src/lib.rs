@@ -21,6 +21,8 @@ mod foreground;
 mod ground;
 mod hidden_files;
 pub mod landing;
+pub mod notifier;
+pub mod notify;
 pub mod operations;
 pub mod screen;
 pub mod supervision;
@@ -47,7 +49,8 @@ pub use weald_control::configuration::{
     load_own_config, remove_key, require_key,
 };
 pub use weald_control::confinement::{
-    SandboxRequest, hidden_names, hidden_uses, home_layer_of, sandbox_policy, without_secrets,
+    SandboxRequest, hidden_names, hidden_uses, home_layer_of, missing_registries, sandbox_policy,
+    without_secrets,
 };
 pub use weald_control::engine::{Engine, Settings};
 pub use weald_control::events::{JournalLine, read_journal, read_journal_end};
@@ -55,13 +58,14 @@ pub use weald_control::files::{is_program, open_own};
 pub use weald_control::hook_memory::is_news;
 pub use weald_control::identity::{
     Identity, IdentityError, IdentitySource, agent_above, agent_around, claude_session,
-    codex_session, identify, program_above,
+    codex_session, identify, person_of, program_above,
 };
 pub use weald_control::journal::JOURNAL_FILE;
 pub use weald_control::loosening::{Loosening, loosening};
 pub use weald_control::machine::{SystemClock, SystemProcesses};
 pub use weald_control::messages::{InboxQuery, MessageError, ReplyOutcome};
 pub use weald_control::place::{Place, PlaceError};
+pub use weald_control::refusals::{refusals_told, refusals_with_hint};
 pub use weald_control::sessions::{Contest, SessionError, SessionView};
 pub use weald_control::standing::{CopyOf, Standing};
 pub use weald_control::task_import::{BadLines, Imported};

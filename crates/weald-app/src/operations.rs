@@ -24,6 +24,7 @@ pub mod claims;
 pub mod cleaning;
 pub mod configuration;
 pub mod conflicts;
+pub mod cost;
 pub mod doctor;
 pub mod entering;
 pub mod events;
@@ -239,6 +240,7 @@ fn all() -> impl Iterator<Item = Entry> {
         sessions::entries(),
         events::entries(),
         agent_views::entries(),
+        cost::entries(),
         queue::entries(),
         trash::entries(),
         cleaning::entries(),

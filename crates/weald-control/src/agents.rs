@@ -9,7 +9,9 @@ mod error;
 mod holding;
 mod reaping;
 mod records;
+mod spending;
 mod stages;
+mod transcript;
 mod views;
 
 pub use activity::Activity;
@@ -18,4 +20,5 @@ pub use error::RecordError;
 pub use holding::holder;
 pub use records::newest_on;
 pub use stages::{StageView, stages_in_words};
+pub use transcript::{Entry, Event, TRANSCRIPT_FILE};
 pub use views::{AgentList, AgentQuery, AgentSort, AgentView};

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use serde::{Deserialize, Serialize};
+use weald_core::TimeZone;
+use weald_core::agent::Usage;
 use weald_core::id::LandingId;
 use weald_core::kept_change::KeptChange;
 use weald_core::landed::has_unlanded;
@@ -21,6 +23,7 @@ use weald_git::Git;
 use crate::agents::{AgentQuery, AgentView, RecordError};
 use crate::engine::Engine;
 use crate::place::Place;
+use crate::refusals::{allowing, refusals_told};
 use crate::sessions::SessionView;
 use crate::stashes::stash_entries;
 
@@ -58,6 +61,9 @@ pub struct Board {
     pub needs: Vec<Need>,
     /// Who has not said goodbye.
     pub sessions: Vec<SessionView>,
+    /// What agents used today, in the time zone of this machine, if they used anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used_today: Option<Usage>,
 }
 
 /// Work that did not merge when it was last tried.
@@ -68,6 +74,16 @@ pub struct KnownConflict {
     pub paths: Vec<String>,
     /// Which landing found out.
     pub landing: LandingId,
+}
+
+/// Hosts that an agent at work was kept from, and that can be allowed.
+fn refused(view: &AgentView) -> Option<Need> {
+    Some(Need {
+        kind: "refused".to_owned(),
+        about: view.agent.id.to_string(),
+        what: refusals_told(&view.refused, view.refusals)?,
+        command: allowing(&view.refused)?,
+    })
 }
 
 impl Engine {
@@ -99,8 +115,10 @@ impl Engine {
                 needs: needs(&questions, &agents.alerts, &pairs),
                 agents: Vec::new(),
                 sessions: Vec::new(),
+                used_today: None,
             })
         })?;
+        board.needs.extend(agents.agents.iter().filter_map(refused));
         board.agents = agents.agents;
         board.needs.extend(self.look(missing_dependencies)?);
         for tree in &mut board.trees {
@@ -117,6 +135,8 @@ impl Engine {
             .into_iter()
             .filter(|view| view.session.ended_at.is_none());
         board.sessions = open.collect();
+        let today = self.used_today(&TimeZone::system())?;
+        board.used_today = Some(today).filter(|used| used.tokens() > 0);
         Ok(board)
     }
 }

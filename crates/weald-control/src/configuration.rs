@@ -7,11 +7,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use weald_core::config::{
-    Config, ConfigError, KEYS, Key, Layer, Origin, Value, check_value, find_key, from_text,
-    resolve, strictest_values, variable_of,
+    Config, ConfigError, KEYS, Key, Kind, Layer, Origin, Value, check_value, find_key, from_text,
+    resolve, similar_keys, strictest_values, variable_of,
 };
+use weald_core::setup::is_approved;
 use weald_git::{Blob, GitError};
 
+use crate::approvals::{approvals, proposed_hosts};
 use crate::files;
 use crate::place::Place;
 
@@ -61,8 +63,8 @@ pub enum ConfigFileError {
     #[error("unknown key `{key}`")]
     UnknownKey {
         key: String,
-        /// One that looks like it.
-        similar: Option<&'static str>,
+        /// Those that look like it.
+        similar: Vec<&'static str>,
     },
     /// A value does not fit the key it was set for.
     #[error("{key}: {reason}")]
@@ -125,8 +127,15 @@ pub fn load_config(place: &Place, sources: &Sources) -> Result<LoadedConfig, Con
             values,
         });
     }
+    let mut config = resolve(layers)?;
+    // What can't be read approves nothing.
+    if let Some(proposal) = proposed_hosts(&config)
+        && is_approved(&approvals(place).unwrap_or_default(), &proposal)
+    {
+        config.admit_hosts();
+    }
     Ok(LoadedConfig {
-        config: resolve(layers)?,
+        config,
         target,
         notes,
         unreadable,
@@ -238,32 +247,47 @@ fn checkout_note(place: &Place, branch: &str, at_tip: &str) -> Option<String> {
 
 /// Finds a key or says which one was meant.
 pub fn require_key(name: &str) -> Result<&'static Key, ConfigFileError> {
-    let similar = || {
-        let last = |key: &str| key.rsplit('.').next().unwrap_or_default().to_owned();
-        KEYS.iter()
-            .map(|key| key.name)
-            .find(|known| last(known) == last(name) || known.contains(name))
-    };
     find_key(name).ok_or_else(|| ConfigFileError::UnknownKey {
         key: name.to_owned(),
-        similar: similar(),
+        similar: similar_keys(name),
     })
 }
 
-/// Sets a key in a file, keeping everything else in it as it is. Makes the file if there is none.
+/// Sets a key in a file, keeping everything else in it as it is. Makes the file if there is none. Hosts after a `+` are
+/// added to those in the file.
 pub fn edit_file(path: &Path, name: &str, value: &str) -> Result<Value, ConfigFileError> {
     let key = require_key(name)?;
+    let added = value.strip_prefix('+').filter(|_| key.kind == Kind::Hosts);
+    let is_added = added.is_some();
+    let value = added.unwrap_or(value);
     let checked =
         check_value(key, &from_text(key, value)).map_err(|reason| ConfigFileError::BadValue {
             key: name.to_owned(),
             reason,
         })?;
+    let mut set = checked;
     change_file(path, |document| {
         let (table, leaf) = table_of(document, name);
-        table.insert(leaf, toml_edit::Item::Value(as_edit_value(&checked)));
+        let before = table.get(leaf).and_then(toml_edit::Item::as_array);
+        if let (true, Some(before), Value::List(all)) = (is_added, before, &mut set) {
+            let before = before.iter().filter_map(|item| item.as_str());
+            let mut joined: Vec<_> = before.map(str::to_owned).collect();
+            all.retain(|item| !joined.contains(item));
+            joined.append(all);
+            *all = joined;
+        }
+        let mut value = as_edit_value(&set);
+        match table.get_mut(leaf).and_then(toml_edit::Item::as_value_mut) {
+            // With what stands around it: a comment on its line.
+            Some(there) => {
+                *value.decor_mut() = there.decor().clone();
+                *there = value;
+            }
+            None => drop(table.insert(leaf, toml_edit::Item::Value(value))),
+        }
         true
     })?;
-    Ok(checked)
+    Ok(set)
 }
 
 /// Takes a key out of a file; false if it was not there.
@@ -271,7 +295,14 @@ pub fn remove_key(path: &Path, name: &str) -> Result<bool, ConfigFileError> {
     require_key(name)?;
     change_file(path, |document| {
         let (table, leaf) = table_of(document, name);
-        table.remove(leaf).is_some()
+        let removed = table.remove(leaf).is_some();
+        if let Some((section, _)) = name.split_once('.')
+            && removed
+            && is_bare(&document[section])
+        {
+            document.remove(section);
+        }
+        removed
     })
 }
 
@@ -288,7 +319,7 @@ fn change_file(
         let mut document = read_document(path)?;
         let changed = change(&mut document);
         if changed {
-            files::replace(path, &document.to_string()).map_err(failed)?;
+            files::replace_like(path, document.to_string().as_bytes()).map_err(failed)?;
         }
         Ok(changed)
     });
@@ -297,6 +328,15 @@ fn change_file(
         let _ = std::fs::remove_file(path.with_added_extension("lock"));
     }
     edited.map_err(failed)?
+}
+
+/// Whether a section holds no key and no comment stands above it.
+fn is_bare(section: &toml_edit::Item) -> bool {
+    let Some(table) = section.as_table() else {
+        return false;
+    };
+    let above = table.decor().prefix().and_then(|prefix| prefix.as_str());
+    table.is_empty() && above.is_none_or(|above| above.trim().is_empty())
 }
 
 fn table_of<'a, 'b>(

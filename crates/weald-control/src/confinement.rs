@@ -6,10 +6,11 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use weald_core::config::{Config, NetworkPolicy, SandboxLevel};
+use weald_core::hosts::{HostRule, host_of_url, of_driver, registries, urls_in_settings};
 use weald_core::id::TreeId;
 use weald_core::secrets::{self, SecretStore, Use};
 use weald_git::{born, device};
-use weald_sandbox::{Level, Limits, Network, Policy};
+use weald_sandbox::{Host, Level, Limits, Network, Policy};
 
 use crate::files::read_small;
 use crate::marker::hash_of;
@@ -72,8 +73,10 @@ pub fn sandbox_policy(config: &Config, request: SandboxRequest<'_>) -> Policy {
         devices: paths(&config.sandbox_devices),
         network: match config.sandbox_network {
             NetworkPolicy::Off => Network::Off,
+            NetworkPolicy::Allow => Network::Allow,
             NetworkPolicy::On => Network::On,
         },
+        hosts: hosts(&config.sandbox_hosts),
         home_layer: request.home_layer,
         home: request.home.clone(),
         limits: Limits {
@@ -88,6 +91,47 @@ pub fn sandbox_policy(config: &Config, request: SandboxRequest<'_>) -> Policy {
         write,
         ..Policy::default()
     }
+}
+
+/// Hosts as the sandbox takes them. They were checked when they were read.
+pub fn hosts(list: &[String]) -> Vec<Host> {
+    let rules = list.iter().filter_map(|text| text.parse::<HostRule>().ok());
+    let host = |HostRule { name, below, port }| Host { name, below, port };
+    rules.map(host).collect()
+}
+
+/// The hosts that an agent talks to its model by: those of its maker, and where the user's variables and settings lead it.
+/// Nothing in a worktree takes part.
+pub fn driver_hosts(
+    driver: &str,
+    home: Option<&Path>,
+    variables: &[(OsString, OsString)],
+) -> Vec<Host> {
+    let variable = variable_of(variables);
+    let named = weald_core::hosts::variables_of_driver(driver).iter();
+    let named = named.filter_map(|name| variable(name)?.into_os_string().into_string().ok());
+    let (folder, usual, file) = match driver {
+        "claude" => ("CLAUDE_CONFIG_DIR", ".claude", "settings.json"),
+        _ => ("CODEX_HOME", ".codex", "config.toml"),
+    };
+    let folder = variable(folder).or_else(|| home.map(|home| home.join(usual)));
+    let settings =
+        folder.and_then(|folder| read_small(&folder.join(file), PROJECT_FILE).ok().flatten());
+    let in_settings = settings.map(|text| urls_in_settings(driver, &text));
+    let urls = named.chain(in_settings.into_iter().flatten());
+    let mut all: Vec<_> = of_driver(driver)
+        .iter()
+        .map(|it| (*it).to_owned())
+        .collect();
+    all.extend(urls.filter_map(|url| Some(host_of_url(&url)?.to_string())));
+    hosts(&all)
+}
+
+/// Registries that the project in a checkout seems to load from, and that no entry of the list allows.
+pub fn missing_registries(config: &Config, checkout: &Path) -> Vec<String> {
+    let mut found = registries(|file| checkout.join(file).is_file());
+    found.retain(|host| !config.sandbox_hosts.iter().any(|listed| listed == host));
+    found.into_iter().map(str::to_owned).collect()
 }
 
 /// What no run sees of weald's own: the user's state folder, with the runs, agents' homes and secrets of all repositories,

@@ -3,17 +3,21 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use weald_core::event::Event;
 use weald_core::file_view::ViewKind;
 use weald_core::name::SessionName;
 use weald_core::role::Role;
 use weald_core::session::ProcessTable;
-use weald_core::store::{Durability, Read, Store, StoreError, Write};
+use weald_core::store::{Durability, EventFilter, Read, Store, StoreError, Write};
 use weald_core::{SignedDuration, Timestamp};
 
 use crate::journal::Journal;
 use crate::place::Place;
 use crate::standing::CopyOf;
 use crate::views::Views;
+
+/// Hears of events after they were written.
+pub type Listener = dyn Fn(&Engine, &[Event]) + Send + Sync;
 
 /// What the engine takes from the configuration.
 #[derive(Debug, Clone, Copy)]
@@ -44,6 +48,8 @@ pub struct Engine {
     notices: Mutex<Vec<String>>,
     /// Set once something was changed.
     changed: Arc<AtomicBool>,
+    /// Hears of every event that this engine wrote.
+    listener: Option<Box<Listener>>,
     pub processes: Arc<dyn ProcessTable>,
     pub settings: Settings,
     pub role: Role,
@@ -64,6 +70,7 @@ impl Engine {
             views: None,
             notices: Mutex::default(),
             changed: Arc::default(),
+            listener: None,
             processes,
             settings,
             role: Role::default(),
@@ -100,6 +107,12 @@ impl Engine {
     /// The same, and `changed` is set once something was.
     pub fn watched(mut self, changed: Arc<AtomicBool>) -> Self {
         self.changed = changed;
+        self
+    }
+
+    /// The same, and `listener` hears of every event that it writes.
+    pub fn heard_by(mut self, listener: Box<Listener>) -> Self {
+        self.listener = Some(listener);
         self
     }
 
@@ -183,13 +196,29 @@ impl Engine {
             return Err(StoreError::Copy(copy.to_string()).into());
         }
         let mut transaction = self.store.write(durability)?;
+        let before = match &self.listener {
+            Some(_) => Some(transaction.last_seq()?),
+            None => None,
+        };
         let done = change(transaction.as_mut())?;
         if let Some(actor) = actor {
             transaction.touch_session(actor)?;
         }
+        let after = match before {
+            Some(_) => Some(transaction.last_seq()?),
+            None => None,
+        };
         transaction.commit()?;
         self.changed.store(true, Ordering::Relaxed);
         self.catch_up(durability);
+        if let (Some(listener), Some(before), Some(after)) = (&self.listener, before, after)
+            && let Some(count) = after.0.checked_sub(before.0).filter(|count| *count > 0)
+        {
+            let filter = EventFilter::after(before, count);
+            // The change is made, whatever becomes of this.
+            let events = self.look(|tx| tx.events(&filter)).unwrap_or_default();
+            listener(self, &events);
+        }
         Ok(done)
     }
 }

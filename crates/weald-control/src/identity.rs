@@ -1,9 +1,11 @@
-//! Who is calling: flag, `WEALD_SESSION`, the variables of known agents, an ancestor that registered, or nobody.
+//! Who is calling: flag, `WEALD_SESSION`, the variables of known agents, an ancestor that registered, the person at the
+//! terminal, or nobody.
 
 use serde::{Deserialize, Serialize};
 use weald_core::name::{NameError, SessionName, WEALD};
 use weald_core::session::{ProcessState, ProcessTable};
-use weald_core::store::StoreError;
+use weald_core::store::{AgentFilter, StoreError};
+use weald_git::GitUser;
 
 use crate::engine::Engine;
 use crate::sessions::SessionError;
@@ -39,10 +41,9 @@ const AGENT_MARKS: [&str; 14] = [
 
 /// By what commands in a run know who and where they are, and reach the host. An agent that clears the environment of what
 /// it starts has to pass these on.
-pub const KNOWN_BY: [&str; 11] = [
+pub const KNOWN_BY: [&str; 10] = [
     "WEALD_AGENT",
     "WEALD_BROKER",
-    "WEALD_BROKER_FD",
     "WEALD_BROKER_SECRET",
     "WEALD_MAIN",
     "WEALD_SANDBOX",
@@ -126,6 +127,8 @@ pub enum IdentitySource {
     Agent,
     /// A registered session's process is an ancestor.
     Ancestor,
+    /// A person at a terminal, with no agent in between.
+    Person,
     /// Not at all; the name comes from the calling process.
     #[serde(rename = "nobody")]
     Anonymous,
@@ -138,11 +141,13 @@ pub struct Identity {
     pub source: IdentitySource,
 }
 
-/// Finds out who is calling. `variable` looks an environment variable up.
+/// Finds out who is calling. `variable` looks an environment variable up; `person` says who sits at the terminal, if the
+/// caller is at one. That counts only where no agent stands between the two.
 pub fn identify(
     engine: &Engine,
     flag: Option<&SessionName>,
     variable: impl Fn(&str) -> Option<String>,
+    person: Option<impl FnOnce() -> Option<SessionName>>,
 ) -> Result<Identity, IdentityError> {
     let found = |name: SessionName, source| match name.as_str().eq_ignore_ascii_case(WEALD) {
         true => Err(IdentityError::Weald),
@@ -166,10 +171,40 @@ pub fn identify(
     if let Some(name) = engine.session_of(&ancestors)? {
         return found(name, IdentitySource::Ancestor);
     }
+    if let Some(person) = person
+        && agent_above(engine, &variable)?.is_none()
+        && let Some(name) = person()
+    {
+        let name = match is_an_agents(engine, &name)? {
+            true => name.for_a_person(),
+            false => name,
+        };
+        return found(name, IdentitySource::Person);
+    }
     found(
         anonymous(engine.processes.as_ref(), &ancestors),
         IdentitySource::Anonymous,
     )
+}
+
+/// Whether an agent or a program works under this name: nobody becomes it by being called so.
+fn is_an_agents(engine: &Engine, name: &SessionName) -> Result<bool, StoreError> {
+    engine.look(|tx| {
+        let session = tx.session(name)?.filter(|known| known.ended_at.is_none());
+        let process = session.and_then(|session| session.process);
+        let is_there = |process| engine.processes.state(process) != ProcessState::Gone;
+        let agents = tx.agents(&AgentFilter::default())?;
+        let mut of_name = agents.iter().filter(|agent| agent.session == *name);
+        Ok(process.as_ref().is_some_and(is_there) || of_name.any(|agent| !agent.status.is_over()))
+    })
+}
+
+/// How somebody is called who has an account and may have a name in git: by that name, else by the first part of the
+/// address there, else by the account.
+pub fn person_of(user: &GitUser, account: Option<&str>) -> Option<SessionName> {
+    let mailbox = user.mail.as_deref().and_then(|mail| mail.split('@').next());
+    let known = [user.name.as_deref(), mailbox, account];
+    known.into_iter().flatten().find_map(SessionName::of_person)
 }
 
 /// Why nobody can be named.
@@ -188,6 +223,9 @@ pub enum IdentityError {
     /// The registry did not answer.
     #[error(transparent)]
     Registry(#[from] SessionError),
+    /// The store did not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 /// The name of a conversation of Claude Code's, by its id: the one its own variable gives it, too.

@@ -11,6 +11,7 @@
 
 pub mod agent_folder;
 pub mod agents;
+pub mod approvals;
 pub mod board;
 pub mod claude_plugin;
 pub mod claude_settings;
@@ -29,6 +30,7 @@ pub mod marker;
 pub mod messages;
 pub mod next_task;
 pub mod place;
+pub mod refusals;
 pub mod sessions;
 pub mod standing;
 pub mod stashes;

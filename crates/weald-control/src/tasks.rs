@@ -287,7 +287,7 @@ impl Engine {
         input: TaskInput,
     ) -> Result<Finished, TaskError> {
         let durability = match input {
-            TaskInput::Complete { .. } => Durability::Power,
+            TaskInput::Complete { .. } | TaskInput::CompleteUnclaimed { .. } => Durability::Power,
             _ => Durability::Process,
         };
         self.change(actor, durability, |tx| {

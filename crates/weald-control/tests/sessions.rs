@@ -7,6 +7,7 @@ use weald_control::identity::{IdentitySource, identify};
 use weald_control::sessions::SessionError;
 use weald_control::tasks::NewTask;
 use weald_core::SignedDuration;
+use weald_core::name::SessionName;
 use weald_core::session::{Liveness, ProcessState};
 use weald_store::MemoryStore;
 use weald_testkit::{FakeClock, FakeProcesses};
@@ -147,7 +148,8 @@ fn s3_the_nearest_living_ancestor_is_the_caller() {
             .unwrap();
     }
     lab.processes.set_ancestors(&[8, 7, 5, 1]);
-    let found = || identify(&lab.engine, None, |_| None).unwrap();
+    let nobody = || None::<fn() -> Option<SessionName>>;
+    let found = || identify(&lab.engine, None, |_| None, nobody()).unwrap();
     assert_eq!(
         (found().name.as_str(), found().source),
         ("inner", IdentitySource::Ancestor)

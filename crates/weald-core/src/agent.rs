@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::choice::words;
+use crate::cost::Spent;
 use crate::id::{LandingId, TaskId, Token, TreeId};
 use crate::name::{SessionName, TreeName};
 use crate::session::ProcessIdentity;
@@ -65,6 +66,8 @@ words! {
         Running = "running",
         /// Its command is stopped until somebody lets it go on.
         Paused = "paused",
+        /// Its provider lets it do nothing for now; it continues by itself.
+        Limited = "limited",
         /// It was silent for so long that its owner was reminded twice.
         Stalled = "stalled",
         /// Its command ended; what it left is committed, taken in and landed.
@@ -131,6 +134,24 @@ pub struct Usage {
     pub cost_usd: Option<f64>,
 }
 
+/// What keeps an agent from its model, though nothing is wrong with its task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Barrier {
+    /// A usage limit, and when it is reset, if the agent's stream says so.
+    Limit { until: Option<Timestamp> },
+    /// Nobody is logged in, or the login has expired.
+    Login,
+}
+
+/// A usage limit that an agent waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limit {
+    /// When it is tried again.
+    pub until: Timestamp,
+    /// Whether its stream named that time; otherwise weald waits longer each time.
+    pub is_known: bool,
+}
+
 words! {
     /// Whether an agent checked its own work.
     #[derive(Default, Serialize, Deserialize)]
@@ -189,6 +210,10 @@ words! {
         Superseded = "superseded",
         /// It could not be started.
         NotStarted = "not_started",
+        /// It used what agent.budget or agent.budget_day allows.
+        OverBudget = "over_budget",
+        /// Nobody is logged in for its driver, or the login has expired.
+        LoggedOut = "logged_out",
     }
 }
 
@@ -237,6 +262,9 @@ pub struct Agent {
     /// True for one that works in the main checkout, without a tree.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_main: bool,
+    /// True for one in its own full-screen interface, on a terminal that people attach to.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interactive: bool,
     pub goal: Goal,
     /// Where its work begins.
     #[serde(default)]
@@ -265,17 +293,35 @@ pub struct Agent {
     /// The agent before, whose work it goes on with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumes: Option<AgentId>,
+    /// How many automatic retries led to it, with this one; 0 for an agent that somebody started.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub retry: u32,
+    /// How many automatic retries it may lead to, if its command said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retries: Option<u32>,
+    /// What a person wants changed about the work of the agent before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feedback: Option<String>,
     /// What somebody wants of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wanted: Option<Wanted>,
     /// How often its owner was reminded that it is silent.
     #[serde(default)]
     pub told: u32,
+    /// The usage limit that it waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Limit>,
     /// What was found when it stalled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stalled: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// What it used itself, by hour and model; `usage` is of its whole conversation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spent: Vec<Spent>,
+    /// Whether that lacks what is only known at the end of a turn: all money, and some output.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub spent_is_partial: bool,
     /// What it said at its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<FinalReport>,
@@ -288,6 +334,10 @@ pub struct Agent {
     pub started_at: Timestamp,
     /// When anything here changed.
     pub updated_at: Timestamp,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// Under which claim an agent works.
@@ -315,6 +365,7 @@ impl Agent {
             role: None,
             brief: None,
             in_main: false,
+            interactive: false,
             goal: Goal::Land,
             begin_at: Stage::Run,
             status: AgentStatus::Starting,
@@ -326,10 +377,16 @@ impl Agent {
             process: None,
             conversation: None,
             resumes: None,
+            retry: 0,
+            retries: None,
+            feedback: None,
             wanted: None,
             told: 0,
+            limit: None,
             stalled: None,
             usage: None,
+            spent: Vec::new(),
+            spent_is_partial: false,
             report: None,
             verdict: None,
             end: None,

@@ -2,7 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::agent::{Agent, AgentId, AgentStatus, End, FinalReport, Outcome, Usage, Wanted};
+use crate::agent::{Agent, AgentId, AgentStatus, End, FinalReport, Limit, Outcome, Usage, Wanted};
+use crate::cost::Spent;
 use crate::event::{Change, EventKind};
 use crate::id::{Token, TreeId};
 use crate::name::TreeName;
@@ -30,11 +31,18 @@ pub enum AgentInput {
         /// The usage, if it is new.
         usage: Option<Usage>,
     },
+    /// What it used so far.
+    Spent {
+        spent: Vec<Spent>,
+        is_partial: bool,
+    },
     /// Somebody wants something of it.
     Want(Wanted),
     /// Its processes were stopped.
     Paused,
     Unpaused,
+    /// It waits for a usage limit.
+    Limited(Limit),
     /// Its owner was reminded that it is silent.
     Reminded,
     /// It is silent for too long.
@@ -132,6 +140,7 @@ fn apply(next: &mut Agent, input: AgentInput, now: Timestamp) -> Result<EventKin
         AgentInput::Began(process) => {
             next.process = Some(process);
             next.status = Running;
+            next.limit = None;
             EventKind::AGENT_STARTED
         }
         AgentInput::Observed {
@@ -140,6 +149,10 @@ fn apply(next: &mut Agent, input: AgentInput, now: Timestamp) -> Result<EventKin
         } => {
             next.conversation = conversation.or(next.conversation.take());
             next.usage = usage.or(next.usage);
+            EventKind::AGENT_OBSERVED
+        }
+        AgentInput::Spent { spent, is_partial } => {
+            (next.spent, next.spent_is_partial) = (spent, is_partial);
             EventKind::AGENT_OBSERVED
         }
         AgentInput::Want(wanted) => want(next, wanted)?,
@@ -152,6 +165,12 @@ fn apply(next: &mut Agent, input: AgentInput, now: Timestamp) -> Result<EventKin
             obeyed(next, &Wanted::Run);
             next.status = Running;
             EventKind::AGENT_RESUMED
+        }
+        AgentInput::Limited(limit) => {
+            next.status = Limited;
+            next.limit = Some(limit);
+            next.process = None;
+            EventKind::AGENT_LIMITED
         }
         AgentInput::Reminded => {
             next.told += 1;
@@ -188,7 +207,7 @@ fn apply(next: &mut Agent, input: AgentInput, now: Timestamp) -> Result<EventKin
         }
         AgentInput::End(end) => {
             next.status = Exited;
-            next.wanted = None;
+            (next.wanted, next.limit) = (None, None);
             next.end = Some(end);
             EventKind::AGENT_EXITED
         }

@@ -3,7 +3,8 @@
 //! The record alone is not enough: a supervisor that can't be looked up, or a question that nobody answered, is nowhere
 //! in it.
 
-use jiff::SignedDuration;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::agent::{Agent, AgentId, AgentStatus, Outcome};
@@ -25,6 +26,8 @@ words! {
         Waiting = "waiting",
         /// It does nothing for too long.
         Stalled = "stalled",
+        /// It waits for a usage limit and continues by itself.
+        Limited = "limited",
         /// Its processes are stopped.
         Paused = "paused",
         /// It is being started.
@@ -46,7 +49,7 @@ words! {
         Running = "running",
         /// Somebody has to look.
         Stuck = "stuck",
-        /// Somebody stopped it for now.
+        /// Somebody stopped it for now, or a usage limit did.
         Paused = "paused",
         /// It did what was asked.
         Done = "done",
@@ -59,8 +62,11 @@ pub fn state_of(agent: &Agent, supervisor: Option<ProcessState>, waits: bool) ->
     match agent.status {
         AgentStatus::Exited => AgentState::Exited,
         AgentStatus::Crashed => AgentState::Crashed,
+        // The next command that may write says so in the record.
+        _ if supervisor == Some(ProcessState::Gone) => AgentState::Crashed,
         _ if supervisor == Some(ProcessState::Unknown) => AgentState::Unknown,
         AgentStatus::Paused => AgentState::Paused,
+        AgentStatus::Limited => AgentState::Limited,
         AgentStatus::Running | AgentStatus::Stalled if waits => AgentState::Waiting,
         AgentStatus::Stalled => AgentState::Stalled,
         AgentStatus::Starting => AgentState::Starting,
@@ -74,10 +80,30 @@ pub fn condition_of(state: AgentState, outcome: Option<Outcome>) -> Condition {
     match state {
         AgentState::Starting | AgentState::Running | AgentState::Finishing => Condition::Running,
         AgentState::Waiting | AgentState::Stalled | AgentState::Unknown => Condition::Stuck,
-        AgentState::Paused => Condition::Paused,
+        AgentState::Paused | AgentState::Limited => Condition::Paused,
         AgentState::Exited if outcome == Some(Outcome::Done) => Condition::Done,
         AgentState::Exited | AgentState::Crashed => Condition::Failed,
     }
+}
+
+/// The usage limit that an agent waits for, with a time of day that people in `zone` know.
+pub fn limit_in_words(agent: &Agent, now: Timestamp, zone: &TimeZone) -> Option<String> {
+    let limit = agent.limit?;
+    let (until, now) = (
+        limit.until.to_zoned(zone.clone()),
+        now.to_zoned(zone.clone()),
+    );
+    let (date, time) = (until.date(), until.time());
+    let time = format!("{:02}:{:02}", time.hour(), time.minute());
+    let at = match date == now.date() {
+        true => time,
+        false => format!("{date} {time}"),
+    };
+    let driver = &agent.driver;
+    Some(match limit.is_known {
+        true => format!("usage limit of {driver} until {at}"),
+        false => format!("usage limit of {driver} without a reset time, next try at {at}"),
+    })
 }
 
 /// Something that somebody should look at, with the command for it.
@@ -98,6 +124,8 @@ words! {
         Stalled = "stalled",
         Unknown = "unknown",
         Paused = "paused",
+        /// It waits for a usage limit and continues by itself.
+        Limit = "limit",
         Failed = "failed",
     }
 }
@@ -105,6 +133,8 @@ words! {
 /// What an alert is made from.
 pub struct Seen<'a> {
     pub agent: &'a Agent,
+    /// The usage limit that it waits for, in words.
+    pub limit: Option<String>,
     pub state: AgentState,
     /// How long it did nothing.
     pub idle: SignedDuration,
@@ -143,6 +173,14 @@ pub fn alert_for(seen: &Seen<'_>) -> Option<Alert> {
             AlertKind::Paused,
             "is paused".to_owned(),
             format!("weald agent resume {id}"),
+        ),
+        (AgentState::Limited, _) => (
+            AlertKind::Limit,
+            format!(
+                "waits: {}; it continues by itself",
+                seen.limit.as_deref().unwrap_or("usage limit")
+            ),
+            format!("weald agent stop {id}"),
         ),
         (AgentState::Exited | AgentState::Crashed, _) if is_unfinished(seen) => {
             let end = agent.end.as_ref();
@@ -198,7 +236,6 @@ mod tests {
     use super::*;
     use crate::agent::{End, Post};
     use crate::id::Token;
-    use jiff::Timestamp;
 
     fn agent(status: AgentStatus) -> Agent {
         let post = Post {
@@ -227,6 +264,8 @@ mod tests {
             (Finishing, Some(P::Running), true, AgentState::Finishing),
             (Exited, Some(P::Unknown), true, AgentState::Exited),
             (Crashed, Some(P::Gone), false, AgentState::Crashed),
+            (Running, Some(P::Gone), true, AgentState::Crashed),
+            (Starting, Some(P::Gone), false, AgentState::Crashed),
         ];
         for (status, process, waits, expected) in cases {
             let found = state_of(&agent(status), process, waits);
@@ -262,6 +301,7 @@ mod tests {
             };
             let seen = Seen {
                 agent,
+                limit: None,
                 state,
                 idle: SignedDuration::from_mins(25),
                 question: None,

@@ -15,7 +15,7 @@ mod values;
 
 pub use choices::*;
 pub use guards::{first_loosened, is_guard, names_guard};
-pub use kinds::{Key, Kind, find_key, variable_of};
+pub use kinds::{Key, Kind, find_key, similar_keys, similar_section, variable_of};
 pub use profiles::{PROFILES, profile_text};
 pub use resolve::{Config, ConfigError, Ignored, Layer, Origin, resolve, strictest_values};
 pub use settings::{FromValue, KEYS, Settings};

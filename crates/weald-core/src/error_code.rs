@@ -51,6 +51,7 @@ codes! {
     InvalidValue = "invalid_value",
     LandingBusy = "landing_busy",
     MainDirty = "main_dirty",
+    LoggedOut = "logged_out",
     NeedsApproval = "needs_approval",
     NoAnswer = "no_answer",
     NoCommand = "no_command",

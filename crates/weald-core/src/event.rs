@@ -116,6 +116,7 @@ event_kinds! {
     AGENT_OBSERVED = "agent.observed",
     AGENT_WANTED = "agent.wanted",
     AGENT_PAUSED = "agent.paused",
+    AGENT_LIMITED = "agent.limited",
     AGENT_RESUMED = "agent.resumed",
     AGENT_SILENT = "agent.silent",
     AGENT_STALLED = "agent.stalled",

@@ -114,6 +114,20 @@ pub struct Reason {
     pub paths: Vec<String>,
 }
 
+words! {
+    /// Why a landing takes another one back.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum RevertCause {
+        /// A person or an agent asked for it by name.
+        Asked = "asked",
+        /// It is a part of an undo.
+        Undo = "undo",
+        /// The check after the landing failed.
+        Check = "check",
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Landing {
     pub id: LandingId,
@@ -129,6 +143,9 @@ pub struct Landing {
     /// The landing that this one takes back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reverts: Option<LandingId>,
+    /// Why it takes that one back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revert_cause: Option<RevertCause>,
     /// The landing that took this one back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reverted_by: Option<LandingId>,
@@ -162,6 +179,10 @@ pub struct Landing {
     /// True when an agent asked for it, or its end did.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_agent: bool,
+    /// True when the supervisor of an agent queued it at the agent's end: what a conflict or failed tests mean for the task is
+    /// decided there, so the claim stays.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub supervised: bool,
     /// What spoke against it when somebody landed it all the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forced: Option<String>,
@@ -202,6 +223,7 @@ impl Landing {
             target: tree.target.clone(),
             strategy: Strategy::default(),
             reverts: None,
+            revert_cause: None,
             reverted_by: None,
             old_tip: None,
             onto: None,
@@ -216,6 +238,7 @@ impl Landing {
             keep: false,
             interim: false,
             by_agent: false,
+            supervised: false,
             forced: None,
             intent: None,
             gate: None,

@@ -238,6 +238,40 @@ pub const WEALD: &str = "weald";
 const GIVEN: [&str; 3] = ["phase-", "race-", "anon-"];
 
 impl SessionName {
+    /// The name of a person: the letters and digits of how they are called, in lower case, joined by dashes. `None` where
+    /// fewer than two are left. A name that weald gives to others gets `person-` before it.
+    pub fn of_person(text: &str) -> Option<Self> {
+        let mut name = String::new();
+        for c in text.chars().flat_map(char::to_lowercase) {
+            let plain = without_accent(c);
+            if !plain.is_empty() {
+                name.push_str(plain);
+            } else if c.is_ascii_alphanumeric() {
+                name.push(c);
+            } else if !name.is_empty() && !name.ends_with('-') && c != '\'' && c != '’' {
+                name.push('-');
+            }
+        }
+        name.truncate(LONGEST_PERSON);
+        let name = name.trim_matches('-');
+        if name.len() < 2 {
+            return None;
+        }
+        let own: Option<Self> = name.parse().ok();
+        own.filter(|own| own.require_free().is_ok())
+            .or_else(|| Self::of_somebody_else(name))
+    }
+
+    /// The name of a person who is called as this session is.
+    #[must_use]
+    pub fn for_a_person(&self) -> Self {
+        Self::of_somebody_else(&self.0).unwrap_or_else(|| self.clone())
+    }
+
+    fn of_somebody_else(name: &str) -> Option<Self> {
+        format!("person-{name}").parse().ok()
+    }
+
     /// Errors when nobody may choose this name for an agent, a worker or a session: one that weald gives would be taken
     /// for somebody else's, or for another thing.
     pub fn require_free(&self) -> Result<(), NameError> {
@@ -257,6 +291,28 @@ impl SessionName {
             name: self.0.clone(),
             why,
         })
+    }
+}
+
+/// The longest name of a person, in bytes.
+const LONGEST_PERSON: usize = 40;
+
+/// A letter of western Europe as people write it where there is no accent; nothing for any other character.
+fn without_accent(c: char) -> &'static str {
+    match c {
+        'à'..='ã' | 'å' => "a",
+        'ä' | 'æ' => "ae",
+        'ç' => "c",
+        'è'..='ë' => "e",
+        'ì'..='ï' => "i",
+        'ñ' => "n",
+        'ò'..='õ' => "o",
+        'ö' | 'ø' | 'œ' => "oe",
+        'ù'..='û' => "u",
+        'ü' => "ue",
+        'ý' | 'ÿ' => "y",
+        'ß' => "ss",
+        _ => "",
     }
 }
 
@@ -288,6 +344,33 @@ pub fn numbered(name: &TreeName, number: u32, max: usize) -> Result<TreeName, Na
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a15_a_person_is_called_by_letters_digits_and_dashes() {
+        for (text, name) in [
+            ("Ada Lovelace", Some("ada-lovelace")),
+            ("  J. R.  \"Bob\" Dobbs ", Some("j-r-bob-dobbs")),
+            ("Zoë Müller-Núñez", Some("zoe-mueller-nunez")),
+            ("Conan O'Brien", Some("conan-obrien")),
+            ("root", Some("root")),
+            ("李明", None),
+            ("x", None),
+            ("", None),
+            ("../..", None),
+            ("\u{1b}[31mred\u{202e}", Some("31mred")),
+            ("a7", Some("person-a7")),
+            ("42", Some("person-42")),
+            ("Weald", Some("person-weald")),
+            ("Race Driver", Some("person-race-driver")),
+            ("trash", Some("trash")),
+        ] {
+            let found = SessionName::of_person(text);
+            assert_eq!(found.as_ref().map(SessionName::as_str), name, "{text:?}");
+        }
+        let long = SessionName::of_person(&"ab ".repeat(100)).unwrap();
+        assert!(long.as_str().len() <= LONGEST_PERSON, "{long}");
+        assert_eq!(long.for_a_person().as_str(), format!("person-{long}"));
+    }
 
     #[test]
     fn n1_names_follow_the_rule_and_the_refusal_states_it() {

@@ -16,7 +16,7 @@ use crate::tree::Tree;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Need {
     /// `question`, `approval`, `needs_merge`, `parked`, `failed`, `blocked`, `stalled`, `paused`, `waiting`, `unknown`,
-    /// `kept_changes`, `unlanded`, `unsigned`.
+    /// `kept_changes`, `unlanded`, `unsigned`, `refused`.
     pub kind: String,
     /// About what: a task, an agent, a message.
     pub about: String,
@@ -73,6 +73,12 @@ pub fn of_unlanded(task: &TaskId, tree: &Tree) -> Need {
 pub fn to_land_again(target: &str) -> String {
     format!("its last landing failed, and {target} does not have its work yet")
 }
+
+/// What a task waits for whose interactive agent has ended: whether that work lands, a person decides.
+pub const TO_DECIDE: &str = "the interactive session ended; review the work, then land it";
+
+/// The same where that agent changed nothing.
+pub const NOTHING_YET: &str = "its interactive agent ended and changed nothing";
 
 /// A task that depends on one that does not exist, so that nothing ever starts it.
 pub fn of_missing(task: &TaskId, missing: &TaskId) -> Need {
@@ -144,7 +150,8 @@ fn of_task(stuck: &Stuck<'_>) -> Option<Need> {
         }
         (TaskStatus::InProgress, _) => {
             let parked = task.parked.as_deref()?;
-            let is_done = landing.is_some_and(|landing| parked == to_land_again(&landing.target));
+            let is_done = parked == TO_DECIDE
+                || landing.is_some_and(|landing| parked == to_land_again(&landing.target));
             // A race is not resumed but picked from.
             match (
                 parked.split_once("; see it and pick: "),
@@ -201,7 +208,11 @@ mod tests {
             ..task(3, TaskStatus::InProgress)
         };
         let at_work = task(4, TaskStatus::InProgress);
-        let all = [&failed, &merge, &parked, &at_work];
+        let undecided = Task {
+            parked: Some(TO_DECIDE.to_owned()),
+            ..task(5, TaskStatus::InProgress)
+        };
+        let all = [&failed, &merge, &parked, &at_work, &undecided];
         let stuck: Vec<_> = all
             .into_iter()
             .map(|task| Stuck {
@@ -228,6 +239,7 @@ mod tests {
             ("failed", "task 1", "weald resume 1"),
             ("needs_merge", "task 2", "weald sync fix"),
             ("parked", "task 3", "weald resume 3"),
+            ("parked", "task 5", "weald land fix"),
             ("stalled", "a4", "weald agent pulse a4"),
         ];
         let expected: Vec<_> = expected

@@ -2,6 +2,7 @@
 
 use crate::config::{Gate, Leftovers};
 use crate::landing::Strategy;
+use crate::setback::Setback;
 use crate::task::Task;
 
 /// How much of a report of a dependency is passed on, in characters.
@@ -28,6 +29,10 @@ pub struct Briefing<'a> {
     pub part: Option<&'a str>,
     /// What happened to the run before, if there was one.
     pub before: Option<&'a str>,
+    /// What kept the work from landing, if it did not.
+    pub setback: Option<&'a Setback>,
+    /// What a person wants changed about the work so far.
+    pub feedback: Option<&'a str>,
     /// Who started it, and answers its questions.
     pub lead: Option<&'a str>,
 }
@@ -117,7 +122,11 @@ impl Briefing<'_> {
                 "What you commit is in the main checkout at once; nothing lands.".to_owned()
             }
         };
-        format!("- {what} Don't merge or push it yourself.\n")
+        let own = match self.setback.is_some_and(Setback::wants_a_merge) {
+            true => format!("Bring {target} in as said above, and push nothing."),
+            false => "Don't merge or push it yourself.".to_owned(),
+        };
+        format!("- {what} {own}\n")
     }
 }
 
@@ -149,10 +158,22 @@ pub fn prompt(briefing: &Briefing<'_>) -> String {
         let (id, subject, status) = (&done.id, &done.subject, done.status);
         text.push_str(&format!("- Task {id}, {subject} ({status}): {report}\n"));
     }
-    if let Some(before) = briefing.before {
+    if briefing.before.is_some() || briefing.setback.is_some() {
+        text.push_str("\n## What happened before\n\n");
+        if let Some(part) = briefing.before {
+            text.push_str(&format!("{}\n", part.trim()));
+        }
+        if let Some(setback) = briefing.setback {
+            text.push_str(&format!("\n{}\n", setback.text().trim_end()));
+        }
+        text.push_str(
+            "\nCheck what is already there (`git status`, `git log`) and continue from it.\n",
+        );
+    }
+    if let Some(feedback) = briefing.feedback {
         text.push_str(&format!(
-            "\n## What happened before\n\n{}\nCheck what is already there (`git status`, `git log`) and continue from it.\n",
-            before.trim()
+            "\n## What has to change\n\nA person looked at the work so far and says:\n\n{}\n",
+            feedback.trim()
         ));
     }
     let (place, fate) = (briefing.place(), briefing.fate());
@@ -201,6 +222,8 @@ mod tests {
             standing: Some(("bob", "Your role: tester.")),
             part: Some("Review it."),
             before: Some("The agent before crashed."),
+            setback: None,
+            feedback: Some("Say hello instead."),
             lead: Some("alice"),
         };
         let text = prompt(&briefing);
@@ -211,6 +234,8 @@ mod tests {
             "Review it.",
             "It splits at spaces.",
             "The agent before crashed.",
+            "Say hello instead.",
+            "Don't merge or push it yourself.",
             "/trees/fix",
             "wt/fix",
             "weald lands your work on main when you are done, as one commit, after the tests passed.",
@@ -221,6 +246,19 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part} is missing in\n{text}");
         }
+        let conflict = Setback::Conflict {
+            paths: vec!["log.txt".to_owned()],
+            ours: Vec::new(),
+            theirs: Vec::new(),
+            target: "main".to_owned(),
+            strategy: Strategy::Squash,
+        };
+        let merging = prompt(&Briefing {
+            setback: Some(&conflict),
+            ..briefing
+        });
+        assert!(merging.contains("`git merge main`"), "{merging}");
+        assert!(!merging.contains("Don't merge"), "{merging}");
         let person = Fate::Lands {
             strategy: Strategy::Merge,
             gate: Gate::Human,

@@ -58,9 +58,12 @@ pub fn diagnose(task: &Task, newest: Option<&Agent>, now: Timestamp) -> Diagnosi
     let outcome = agent.end.as_ref().map(|end| end.outcome);
     match (agent.status, outcome) {
         (AgentStatus::Crashed, _) | (_, Some(Outcome::Crashed)) => Diagnosis::Crash,
-        (_, Some(Outcome::Stopped | Outcome::Superseded)) => Diagnosis::Stopped,
+        (_, Some(Outcome::Stopped | Outcome::LoggedOut | Outcome::Superseded)) => {
+            Diagnosis::Stopped
+        }
         (_, Some(Outcome::Empty)) => Diagnosis::Empty,
         (_, Some(Outcome::NotLanded)) => Diagnosis::NotLanded,
+        (_, Some(Outcome::OverBudget)) => Diagnosis::Stopped,
         (_, Some(Outcome::NotStarted) | None) => Diagnosis::Fresh,
         // It was opened again after it had been done.
         (_, Some(Outcome::Done)) => Diagnosis::Fresh,
@@ -80,6 +83,16 @@ fn is_of_the_tree(reason: &Reason) -> bool {
             | ErrorCode::NotFastForward
             | ErrorCode::PathReserved
     )
+}
+
+/// The automatic retries that count for an agent that continues after this one: a crash is no reason to begin counting
+/// again, everything else was decided by somebody.
+pub fn retries_before(last: &Agent) -> u32 {
+    let outcome = last.end.as_ref().map(|end| end.outcome);
+    match outcome {
+        Some(Outcome::Crashed) => last.retry,
+        _ => 0,
+    }
 }
 
 /// Where the next agent begins: behind what the last one completed. `landing` is how that one's landing ended, if it had

@@ -24,7 +24,7 @@ pub enum SetupOutcome {
     Failed,
     /// Nobody approved the repository's commands, so none ran.
     Unapproved,
-    /// There is no sandbox of level full here, so none ran.
+    /// The configured sandbox is not available here, so none ran.
     Unavailable,
 }
 

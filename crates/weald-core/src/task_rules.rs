@@ -41,6 +41,12 @@ pub enum TaskInput {
         token: Option<Token>,
         report: Option<String>,
     },
+    /// It is done, and nobody claimed or started it: a person did it by hand.
+    CompleteUnclaimed {
+        /// Who did it.
+        owner: Option<SessionName>,
+        report: Option<String>,
+    },
     /// It can't be done.
     Fail {
         token: Option<Token>,
@@ -133,6 +139,13 @@ pub fn decide(
             EventKind::TASK_STARTED
         }
         TaskInput::Complete { token, report } => complete(&mut next, token, report, now)?,
+        TaskInput::CompleteUnclaimed { owner, report } => {
+            if task.status == TaskStatus::Pending {
+                move_to(&mut next, TaskStatus::InProgress, now)?;
+                next.owner = owner;
+            }
+            complete(&mut next, None, report, now)?
+        }
         TaskInput::Fail { token, report } => {
             check_token(&next, token)?;
             move_to(&mut next, TaskStatus::Failed, now)?;

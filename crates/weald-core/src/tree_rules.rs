@@ -142,6 +142,14 @@ fn refusal(input: &TreeInput) -> &'static str {
     }
 }
 
+/// What is given to git to finish what goes on in a tree, or to see how.
+pub fn finishing(operation: &str) -> &'static str {
+    match operation {
+        "merge" => "commit --no-edit",
+        _ => "status",
+    }
+}
+
 /// Announces a tree: the intent that a crash leaves behind.
 pub fn announce(tree: Tree) -> (Tree, Change) {
     let tree = Tree {

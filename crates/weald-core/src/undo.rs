@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::{Event, EventKind};
 use crate::id::{LandingId, Seq, TaskId, TreeId};
+use crate::landing::{Landing, RevertCause};
 use crate::name::{SessionName, TreeName};
 use crate::tree::{Tree, TreeLock, TreeStatus};
 
@@ -41,6 +42,9 @@ pub enum Way {
     /// A landing is reverted, and its tree comes back.
     Revert {
         landing: LandingId,
+        /// The landing that it took back, which then counts again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reverts: Option<LandingId>,
         /// What it sent to the trash.
         tree: Option<TrashedTree>,
     },
@@ -92,6 +96,11 @@ impl fmt::Display for Operation {
                 write!(f, "the clean-up of {}", names(trees))?;
             }
             Way::Restore(trees) => write!(f, "the removal of {}", names(trees))?,
+            Way::Revert {
+                landing,
+                reverts: Some(other),
+                ..
+            } => write!(f, "landing {landing}, which reverted landing {other}")?,
             Way::Revert { landing, .. } => write!(f, "landing {landing}")?,
             Way::Bind { task, name, .. } => write!(f, "the unbinding of task {task} and {name}")?,
             Way::Lock { name, now, .. } => match now {
@@ -126,10 +135,11 @@ pub struct NotByItself {
     pub next: Option<Operation>,
 }
 
-/// The last operation that stands, if `me` may take it back without naming it. Whoever has no session is one and the same.
+/// The last operation that stands, if it is the caller's own, so that it may be taken back without being named. Whoever has
+/// no session is one and the same.
 pub fn last_operation(
     events: &[Event],
-    me: Option<&SessionName>,
+    is_mine: impl Fn(Option<&SessionName>) -> bool,
 ) -> Result<Option<Operation>, Box<NotByItself>> {
     let history = History::of(events);
     let newest = history.begun.last().copied();
@@ -140,7 +150,7 @@ pub fn last_operation(
     let is_landing = matches!(last.way, Way::Revert { .. });
     let why = match last {
         last if last.is_gone() => Unasked::Gone,
-        last if last.actor.as_ref() != me => Unasked::Others,
+        last if !is_mine(last.actor.as_ref()) => Unasked::Others,
         last if is_landing && newest != Some(last.event) => Unasked::Older,
         _ => return Ok(standing.pop()),
     };
@@ -203,12 +213,13 @@ pub fn operation_at(events: &[Event], seq: Seq) -> Result<Operation, UndoRefusal
     let Some(event) = events.iter().find(|event| event.seq == seq) else {
         return Err(UndoRefusal::NoEvent(seq));
     };
-    let reverts = event.after.landing.as_ref().and_then(|one| one.reverts);
+    let landing = event.after.landing.as_ref();
+    let is_part = landing.is_some_and(|one| one.reverts.is_some() && !is_asked_revert(one));
     let takes_back = [EventKind::OPERATION_UNDONE, EventKind::TREE_RESTORED];
     let is_automatic_lock = LOCKS.contains(&event.kind) && event.operation.is_some();
     Err(match &event.kind {
         kind if is_automatic_lock => UndoRefusal::NotUndoable(seq, kind.clone()),
-        kind if takes_back.contains(kind) || reverts.is_some() => UndoRefusal::IsUndoing(seq),
+        kind if takes_back.contains(kind) || is_part => UndoRefusal::IsUndoing(seq),
         kind if UNDOABLE.contains(kind) => UndoRefusal::IsUndone(seq),
         kind => UndoRefusal::NotUndoable(seq, kind.clone()),
     })
@@ -265,9 +276,13 @@ impl History {
             }
             (kind, ..) if *kind == EventKind::TASK_COMPLETED => self.completed(event),
             (kind, _, Some(landing)) if *kind == EventKind::LANDING_LANDED => {
-                if landing.reverts.is_none() {
-                    let (landing, tree) = (landing.id, None);
-                    self.begin(event, Way::Revert { landing, tree });
+                if landing.reverts.is_none() || is_asked_revert(landing) {
+                    let way = Way::Revert {
+                        landing: landing.id,
+                        reverts: landing.reverts,
+                        tree: None,
+                    };
+                    self.begin(event, way);
                 }
             }
             (kind, _, Some(landing)) if *kind == EventKind::LANDING_CLEANED => {
@@ -372,7 +387,7 @@ impl History {
             .standing
             .iter_mut()
             .find_map(|operation| match &mut operation.way {
-                Way::Revert { landing, tree } if *landing == id => Some(tree),
+                Way::Revert { landing, tree, .. } if *landing == id => Some(tree),
                 _ => None,
             });
         if let Some(tree) = landed {
@@ -385,7 +400,7 @@ impl History {
     /// A landing that was reverted does not stand; the removal that followed from it does.
     fn reverted(&mut self, id: LandingId) {
         for operation in &mut self.standing {
-            let Way::Revert { landing, tree } = &mut operation.way else {
+            let Way::Revert { landing, tree, .. } = &mut operation.way else {
                 continue;
             };
             if *landing == id {
@@ -446,6 +461,12 @@ impl History {
             self.begin(event, way);
         }
     }
+}
+
+/// Whether it takes another landing back because somebody asked for that: it is an operation of its own. One that an undo
+/// or a failed check made is a part of something else.
+fn is_asked_revert(landing: &Landing) -> bool {
+    landing.reverts.is_some() && landing.revert_cause == Some(RevertCause::Asked)
 }
 
 fn parts_mut(operation: &mut Operation) -> impl Iterator<Item = &mut TrashedTree> {

@@ -10,6 +10,7 @@ const fn case(name: &'static str, attempt: Attempt, effect: Effect) -> Case {
         attempt,
         effect,
         landlock: true,
+        by_name: false,
     }
 }
 

@@ -17,11 +17,12 @@ use std::time::{Duration, Instant};
 
 use super::native::ATTEMPT_ARGUMENT;
 use super::pattern::Pattern;
+use super::servers::Servers;
 use super::surroundings::{
     INHERITED_DIRECTORY, INHERITED_FILE, abstract_name, command, fresh_root, queue_name,
 };
 use super::{Attempt, Case, Effect};
-use weald_sandbox::{Ended, Invocation, Level, Policy, Revealed, launch};
+use weald_sandbox::{Ended, Host, Invocation, Level, Network, Policy, Revealed, launch};
 
 /// How long an attempt may take.
 const TIME: Duration = Duration::from_secs(10);
@@ -33,6 +34,7 @@ pub struct Field {
     shared: SystemV,
     _sockets: [UnixListener; 3],
     _datagrams: UnixDatagram,
+    servers: Option<Servers>,
 }
 
 /// A segment and queues of the host's.
@@ -134,11 +136,15 @@ impl Field {
             shared: SystemV::make(),
             _sockets: sockets,
             _datagrams: datagrams,
+            servers: None,
         })
     }
 
     /// Tries a case, free or confined; true if it had its effect.
     pub fn attempt(mut self, case: &Case, level: Option<Level>, helper: &Path) -> io::Result<bool> {
+        if case.by_name {
+            self.servers = Some(Servers::start()?);
+        }
         let before = manifest(&self.root)?;
         let argv = argv(case, helper);
         let ended_well = match level {
@@ -187,6 +193,17 @@ impl Field {
         let mut policy = Policy::new(self.root.join("tree"));
         policy.level = level;
         policy.debugs = true;
+        if let Some(servers) = &self.servers {
+            policy.network = match level {
+                Level::Full => Network::Allow,
+                Level::Landlock => Network::Off,
+            };
+            policy.hosts = vec![Host {
+                name: "127.0.0.1".to_owned(),
+                below: false,
+                port: Some(servers.listed),
+            }];
+        }
         policy.home = Some(self.root.join("home"));
         policy.home_layer = Some(self.root.join("layer"));
         policy.hidden = ["home/.ssh", "layer", "out/hidden"]
@@ -214,7 +231,6 @@ impl Field {
             directory: self.root.join("tree"),
             environment: self.environment(),
             streams: [Stdio::null(), Stdio::null(), Stdio::null()],
-            passed: None,
         };
         let running = launch(&policy, invocation).map_err(io::Error::other)?;
         Ok(running.wait(Some(TIME))? == Ended::Code(0))
@@ -235,6 +251,10 @@ impl Field {
             ("PATH".into(), search),
             ("VICTIM".into(), self.victim.id().to_string().into()),
         ];
+        if let Some(servers) = &self.servers {
+            all.push(("LISTED_PORT".into(), servers.listed.to_string().into()));
+            all.push(("OUTSIDE_PORT".into(), servers.outside.to_string().into()));
+        }
         all.push(("KEY".into(), self.shared.key.to_string().into()));
         for (name, value) in [
             ("ROOT", ""),

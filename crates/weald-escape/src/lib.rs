@@ -6,15 +6,18 @@
 
 mod cases;
 mod cases_git;
+mod cases_network;
 mod cases_tracing;
 mod field;
 mod native;
 mod native_calls;
 mod native_files;
 mod native_modes;
+mod native_network;
 mod native_shared;
 mod native_tracing;
 mod pattern;
+mod servers;
 mod surroundings;
 
 pub use field::Field;
@@ -53,6 +56,8 @@ pub struct Case {
     pub effect: Effect,
     /// Whether level landlock, too, keeps it in.
     pub landlock: bool,
+    /// Whether the run's network goes by name, so that it reaches one server and not another. At level landlock it has none.
+    pub by_name: bool,
 }
 
 /// What came of a case.
@@ -72,6 +77,7 @@ pub fn cases() -> Vec<Case> {
         cases::PROCESSES,
         cases_tracing::TRACING,
         cases_git::GIT,
+        cases_network::NETWORK,
         cases::KERNEL,
     ]
     .concat()

@@ -3,6 +3,7 @@
 use super::native_calls::CALLS;
 use super::native_files::FILES;
 use super::native_modes::MODES;
+use super::native_network::NETWORK;
 use super::native_shared::SHARED;
 use super::native_tracing::TRACING;
 
@@ -25,6 +26,7 @@ pub fn run_if_attempt() {
         .chain(MODES)
         .chain(TRACING)
         .chain(SHARED)
+        .chain(NETWORK)
         .find(|(known, _)| name == **known);
     let worked = found.is_some_and(|(_, attempt)| attempt().is_ok());
     std::process::exit(if worked { 0 } else { 1 })

@@ -16,6 +16,7 @@ mod door;
 #[doc(hidden)]
 pub mod fuzzing;
 mod git_files;
+mod git_user;
 mod index_copy;
 mod large_files;
 mod merge;
@@ -53,6 +54,7 @@ pub use comparing::{
 };
 pub use digest::{Digest, blob_id};
 pub use door::{Door, DoorError, FileTrace, born, device};
+pub use git_user::GitUser;
 pub use index_copy::{copy_index, keep_index_time};
 pub use large_files::{LargeFile, LargeFileError, LargeFileStore, POINTER_LIMIT, list_pointers};
 pub use merge::{MergeRequest, Merged, NewCommit, Person, commit_tree, merge_trees};

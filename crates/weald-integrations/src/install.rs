@@ -59,6 +59,8 @@ pub struct Installation<'a> {
     pub project: Option<&'a Path>,
     /// How weald is called there.
     pub weald: &'a str,
+    /// Folders of worktrees that an agent's own sandbox is to leave writable.
+    pub worktrees: &'a [PathBuf],
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -181,7 +183,7 @@ impl Installation<'_> {
         let records = self.records();
         let wanted = match self.project {
             Some(root) => clients::for_project(self.client, root, self.weald),
-            None => clients::for_user(self.client, self.homes, self.weald),
+            None => clients::for_user(self.client, self.homes, self.weald, self.worktrees),
         };
         let planned = wanted.iter();
         let planned = planned.map(|file| applying::plan(file, direction, self.project, &records));

@@ -7,7 +7,7 @@ use weald_core::landing::{Landing, Strategy};
 use weald_core::landing_message::{LandedCommit, LandingNotes, compose, main_author};
 use weald_core::task::Task;
 use weald_core::tree::Tree;
-use weald_git::{Git, MergeRequest, Merged, NewCommit, Person, commit_tree, merge_trees};
+use weald_git::{Git, GitUser, MergeRequest, Merged, NewCommit, Person, commit_tree, merge_trees};
 
 use super::LandError;
 use super::beginning::{Ahead, Beginning, Start};
@@ -343,22 +343,10 @@ impl Landings<'_> {
     /// git's user, by the repository's and the user's own configuration.
     fn git_user(&self) -> Result<Person, LandError> {
         let main = self.trees.place.repository().common_dir();
-        let asked = Git::with_own_config(main, "config")
-            .with_user_config(self.trees.host.home.as_deref())
-            .args(["-z", "--get-regexp", "^user\\.(name|email)$"])
-            .output()?;
-        let text = String::from_utf8_lossy(&asked.stdout).into_owned();
-        let value = |key: &str, otherwise: &str| {
-            let values = text.split('\0').filter_map(|pair| pair.split_once('\n'));
-            // Later ones win.
-            let last = values.rev().find(|(name, _)| *name == key);
-            let last = last.map(|(_, value)| value.trim().to_owned());
-            last.filter(|value| !value.is_empty())
-                .unwrap_or_else(|| otherwise.to_owned())
-        };
+        let user = GitUser::read(main, self.trees.host.home.as_deref())?;
         Ok(Person {
-            name: value("user.name", "weald"),
-            mail: value("user.email", "weald@localhost"),
+            name: user.name.unwrap_or_else(|| "weald".to_owned()),
+            mail: user.mail.unwrap_or_else(|| "weald@localhost".to_owned()),
             when: None,
         })
     }

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use weald_core::id::LandingId;
-use weald_core::landing::Landing;
+use weald_core::landing::{Landing, RevertCause};
 
 use super::LandError;
 use super::gate::{GateRequest, Purpose, Verdict};
@@ -60,7 +60,7 @@ impl Landings<'_> {
             return self.tell_owner(landing, &told);
         }
         // Nobody waits for it, so whoever works the queue does it next.
-        let revert = self.queue_undoing(landing.id, None)?;
+        let revert = self.queue_undoing(landing.id, None, RevertCause::Check)?;
         self.trees
             .engine
             .notice(format!("{told}; landing {} undoes it", revert.id));

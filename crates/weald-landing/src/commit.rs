@@ -1,6 +1,6 @@
 //! Committing what a tree holds, inside its sandbox, before it lands.
 //!
-//! Hooks of the tree run, with everything that a run in it has, so level full is needed. Whatever fails leaves the tree's
+//! Hooks of the tree run, with everything that a run in it has, so the configured level is needed. Whatever fails leaves the tree's
 //! index and HEAD as they were.
 
 use std::time::Duration;

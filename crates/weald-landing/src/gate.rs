@@ -1,6 +1,6 @@
 //! The gate: the target's own tests, run on exactly what would become its tip.
 //!
-//! A run has a tree of its own (`trees/gate_tree.rs`), a sandbox of level full, a stable environment and a log. Only green
+//! A run has a tree of its own (`trees/gate_tree.rs`), the configured sandbox, a stable environment and a log. Only green
 //! is remembered, by everything that decided it. `landing.check` runs the same way, and nothing of it is remembered.
 
 mod environment;

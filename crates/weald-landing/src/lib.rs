@@ -23,6 +23,7 @@ mod radar;
 mod readiness;
 mod refusal;
 mod revert;
+mod setbacks;
 mod settle;
 mod signing;
 mod source;

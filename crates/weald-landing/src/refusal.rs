@@ -13,6 +13,7 @@ use weald_core::landing::{LandingStatus, Reason};
 use weald_core::name::TreeName;
 use weald_core::preconditions::Missing;
 use weald_core::task_rules::newer;
+use weald_core::tree_rules::finishing;
 
 /// A submodule commit that a candidate names.
 #[derive(Debug, Clone)]
@@ -93,11 +94,11 @@ refusals! {
 
     TreeInOperation(tree: TreeName, operation: String) => "tree_in_operation",
         message("a {operation} is in progress in {tree}"),
-        hint("finish it: weald run {tree} -- git status");
+        hint("finish it: weald run {tree} -- git {}", finishing(operation));
 
     OperationHidesHead(tree: TreeName, operation: String) => "tree_in_operation",
         message("a {operation} is in progress in {tree}, so its head is not what would land"),
-        hint("finish it: weald run {tree} -- git status");
+        hint("finish it: weald run {tree} -- git {}", finishing(operation));
 
     TreeDirty(tree: TreeName, changes: u64) => "tree_dirty",
         message("{changes} {} not committed in {tree}; nothing landed, your files are unchanged",
@@ -392,7 +393,7 @@ refusals! {
 
     ParentInOperation(parent: TreeName, operation: String) => "target_in_operation",
         message("a {operation} is in progress in {parent}; nothing was changed"),
-        hint("finish it: weald run {parent} -- git status");
+        hint("finish it: weald run {parent} -- git {}", finishing(operation));
 
     ParentDiverged(parent: TreeName, target: String) => "target_diverged",
         message("{target} was moved outside of {parent}; nothing was changed"),

@@ -1,7 +1,7 @@
 //! Taking a landing back: a commit that undoes it, through the same queue and gate.
 
 use weald_core::id::LandingId;
-use weald_core::landing::{Cleanup, Landing, LandingInput, LandingStatus, Strategy};
+use weald_core::landing::{Cleanup, Landing, LandingInput, LandingStatus, RevertCause, Strategy};
 use weald_core::landing_rules;
 use weald_core::session::ProcessIdentity;
 use weald_core::store::{Counter, Durability, Read, Write};
@@ -18,7 +18,7 @@ use weald_control::tasks::{TaskError, move_in};
 
 impl Landings<'_> {
     /// Queues the undoing of a landing.
-    pub fn queue_revert(&self, id: LandingId) -> Result<Landing, LandError> {
+    pub fn queue_revert(&self, id: LandingId, cause: RevertCause) -> Result<Landing, LandError> {
         // Where a person must agree to what lands, an agent does not take it away either.
         let landed = self.landing(id)?;
         if let (Some(onto), Some(tip)) = (&landed.onto, &landed.new_tip)
@@ -26,7 +26,7 @@ impl Landings<'_> {
         {
             self.refuse_agents()?;
         }
-        self.queue_undoing(id, self.trees.me())
+        self.queue_undoing(id, self.trees.me(), cause)
     }
 
     /// A landing that can be undone: it has landed, and nothing undid it or is about to.
@@ -56,6 +56,7 @@ impl Landings<'_> {
         &self,
         id: LandingId,
         waiter: Option<ProcessIdentity>,
+        cause: RevertCause,
     ) -> Result<Landing, LandError> {
         let landed = self.require_standing(id)?;
         self.trees
@@ -68,6 +69,7 @@ impl Landings<'_> {
                     head: landed.new_tip.clone().unwrap_or_default(),
                     strategy: Strategy::Squash,
                     reverts: Some(id),
+                    revert_cause: Some(cause),
                     queued_at: tx.now(),
                     updated_at: tx.now(),
                     queued_by: self.trees.actor().cloned(),

@@ -315,7 +315,7 @@ impl Landings<'_> {
             _ => return Ok(()),
         };
         let holder = task.lease.as_ref().map(|lease| lease.token);
-        if holder.is_some() && holder != landing.task_token {
+        if holder.is_some() && (holder != landing.task_token || landing.supervised) {
             // Somebody works on it, and is told: the claim is not taken away for that.
             return Ok(());
         }
@@ -334,6 +334,10 @@ impl Landings<'_> {
 
     /// Tells whoever owns the work, if that is somebody else.
     pub(crate) fn tell_owner(&self, landing: &Landing, text: &str) -> Result<(), LandError> {
+        if landing.supervised {
+            // The agent has ended; the one that continues finds it in its prompt.
+            return Ok(());
+        }
         let task = match &landing.task {
             Some(id) => self.trees.engine.look(|tx| tx.task(id))?,
             None => None,

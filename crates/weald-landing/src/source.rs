@@ -56,6 +56,8 @@ pub struct LandRequest {
     pub force: bool,
     /// An agent asks, or what it did lands.
     pub by_agent: bool,
+    /// The supervisor of an agent asks, and settles the task itself if the work does not land.
+    pub supervised: bool,
     /// Commit what is not committed first, with these words.
     pub commit: Option<(CommitScope, String)>,
     /// What a look found just now, if one worktree is named.
@@ -187,6 +189,7 @@ impl Landings<'_> {
                         report: request.report.clone().or(same.report),
                         keep: same.keep && request.keep,
                         by_agent: same.by_agent && request.by_agent,
+                        supervised: same.supervised && request.supervised,
                         interim: same.interim && request.interim,
                         ..same
                     };
@@ -208,6 +211,7 @@ impl Landings<'_> {
                     keep: request.keep,
                     interim: request.interim,
                     by_agent: request.by_agent,
+                    supervised: request.supervised,
                     forced,
                     queued_by: self.trees.actor().cloned(),
                     task_token: self.claim_of(tx, &tree, request)?,

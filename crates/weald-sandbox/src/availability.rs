@@ -120,9 +120,8 @@ fn probe(question: Question, helper: &Path) -> Result<Answer, SandboxError> {
         directory: "/".into(),
         environment: Vec::new(),
         streams: [Stdio::null(), Stdio::null(), Stdio::null()],
-        passed: None,
     };
-    match start(Some(&policy), Vec::new(), invocation) {
+    match start(Some(&policy), Vec::new(), invocation, None) {
         Ok(running) => match running.wait(None)? {
             Ended::Code(0) => Ok(None),
             ended => Err(io::Error::other(format!("a probe ended with {ended:?}")).into()),

@@ -26,6 +26,9 @@ pub enum SandboxError {
         /// What the system said.
         message: String,
     },
+    /// It lies in a directory that the command may write, and level landlock makes no exceptions there.
+    #[error("level landlock can't protect {}: it lies in a directory that the command may write", .path.display())]
+    Exposed { path: PathBuf },
     /// The command is not there, or can't be executed.
     #[error("{program} can't be started: {source}{}", unseen(.program, .source))]
     NotExecutable { program: String, source: io::Error },

@@ -58,6 +58,23 @@ const FOLDERS: &[Folder] = &[
     },
 ];
 
+/// Where programs keep what they can make again.
+pub const CACHE: &str = "XDG_CACHE_HOME";
+
+/// The cache in the home, where the caller's variable leads to a folder that is read-only inside. In the home, all can be
+/// written.
+pub fn own_cache(policy: &Policy, environment: &[(OsString, OsString)]) -> Option<PathBuf> {
+    let (Level::Full, Some(home), Some(_)) = (policy.level, &policy.home, &policy.home_layer)
+    else {
+        return None;
+    };
+    let (_, named) = environment.iter().find(|(name, _)| name == CACHE)?;
+    let named = PathBuf::from(named);
+    let named = named.canonicalize().unwrap_or(named);
+    let is_written = policy.write.iter().any(|write| named.starts_with(write));
+    (!is_written && !named.starts_with(home)).then(|| home.join(".cache"))
+}
+
 /// The folders that this policy gives, with the variable that names each.
 fn given(policy: &Policy) -> Vec<(&'static str, PathBuf)> {
     let (Level::Landlock, Some(layer)) = (policy.level, &policy.home_layer) else {

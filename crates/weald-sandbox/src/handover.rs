@@ -9,6 +9,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use serde::{Deserialize, Serialize};
 
 use crate::policy::Policy;
+use crate::terminal::TerminalSize;
 
 /// The first argument that makes the binary a helper.
 pub const INIT_ARGUMENT: &str = "__sandbox-init";
@@ -18,12 +19,7 @@ pub(crate) const POLICY: RawFd = 3;
 pub(crate) const STATUS: RawFd = 4;
 pub(crate) const LIFELINE: RawFd = 5;
 pub(crate) const LISTENER: RawFd = 6;
-/// There only if the plan says so.
-pub(crate) const HANDED: RawFd = 7;
-pub(crate) const LAST: RawFd = HANDED;
-
-/// The number that a passed descriptor has inside.
-pub const PASSED: RawFd = 3;
+pub(crate) const LAST: RawFd = LISTENER;
 
 /// What the launcher hands to the helper.
 #[derive(Debug, Serialize, Deserialize)]
@@ -32,15 +28,15 @@ pub(crate) struct Plan {
     pub policy: Option<Policy>,
     /// The command's environment, as bytes.
     pub environment: Vec<(Vec<u8>, Vec<u8>)>,
-    /// Whether a descriptor is passed on to the command.
-    pub passes: bool,
+    /// The size of a terminal of its own, if it gets one.
+    pub terminal: Option<TerminalSize>,
 }
 
 impl Plan {
     pub(crate) fn new(
         policy: Option<&Policy>,
         environment: Vec<(OsString, OsString)>,
-        passes: bool,
+        terminal: Option<TerminalSize>,
     ) -> Self {
         let bytes = |text: OsString| text.into_encoded_bytes();
         let pairs = environment.into_iter();
@@ -49,7 +45,7 @@ impl Plan {
             environment: pairs
                 .map(|(name, value)| (bytes(name), bytes(value)))
                 .collect(),
-            passes,
+            terminal,
         }
     }
 

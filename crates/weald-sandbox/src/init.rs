@@ -7,7 +7,7 @@
 use std::ffi::{CString, OsString};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
@@ -19,13 +19,13 @@ use rustix::thread::set_no_new_privs;
 
 use crate::cgroup::Group;
 use crate::ending::{end_descendants, wait_for_word};
-use crate::handover::{
-    HANDED, INIT_ARGUMENT, LAST, LIFELINE, LISTENER, PASSED, POLICY, Plan, Report, STATUS,
-};
+use crate::gateway::Doors;
+use crate::handover::{INIT_ARGUMENT, LAST, LIFELINE, LISTENER, POLICY, Plan, Report, STATUS};
 use crate::orders::{report_signal, report_survivors};
 use crate::policy::{Level, Limits, Network, Policy};
 use crate::seccomp::{self, UnixSockets};
 use crate::sys::{self, CLOSE_ON_EXEC, Change, Forked};
+use crate::terminal::{self, TerminalSize};
 use crate::{connector, folders, landlock, namespaces, view};
 
 /// The exit code of a helper that reported a failure.
@@ -47,7 +47,7 @@ struct Helper {
     status: OwnedFd,
     lifeline: OwnedFd,
     listener: OwnedFd,
-    passed: Option<OwnedFd>,
+    terminal: Option<TerminalSize>,
     cores: Cores,
 }
 
@@ -60,13 +60,12 @@ impl Helper {
         let Plan {
             policy,
             environment,
-            passes,
+            terminal,
         } = plan.unwrap_or_else(|error| fail(&status, "the policy", &error));
         let directory =
             std::env::current_dir().unwrap_or_else(|error| fail(&status, "the directory", &error));
-        // Nothing that the launcher had open comes along but the three streams, and what was passed on purpose.
-        let last = if passes { LAST } else { LAST - 1 };
-        sys::close_from(last + 1, 0).unwrap_or_else(|error| fail(&status, "descriptors", &error));
+        // Nothing that the launcher had open comes along but the three streams.
+        sys::close_from(LAST + 1, 0).unwrap_or_else(|error| fail(&status, "descriptors", &error));
         Self {
             policy,
             environment,
@@ -74,7 +73,7 @@ impl Helper {
             status,
             lifeline: sys::inherited(LIFELINE),
             listener: sys::inherited(LISTENER),
-            passed: passes.then(|| sys::inherited(HANDED)),
+            terminal,
             cores: Cores::look(),
         }
     }
@@ -104,7 +103,7 @@ impl Helper {
         self.check("user namespaces", namespaces::enter(policy));
         match self.check("the first process", sys::fork()) {
             Forked::Parent(first) => {
-                drop((self.status, self.listener, self.passed));
+                drop((self.status, self.listener));
                 let Ok(status) = sys::wait_for_end(first) else {
                     sys::exit_now(FAILED)
                 };
@@ -120,9 +119,11 @@ impl Helper {
         self.check("the first process", tie());
         let writable =
             view::build(policy).unwrap_or_else(|(step, error)| fail(&self.status, step, &error));
-        if policy.network == Network::Off {
+        if policy.network != Network::On {
             self.check("the loopback interface", sys::loopback_up());
         }
+        let by_name = policy.network == Network::Allow;
+        let doors = by_name.then(|| self.check("the network by name", Doors::open()));
         // The old directory is on the old mount, which is read-only now.
         self.check("the directory", std::env::set_current_dir(&self.directory));
         let signals = self.check("signals", sys::child_signals());
@@ -131,17 +132,24 @@ impl Helper {
         let queries = self.check("the socket listener", sys::socket_queries());
         self.give_up(policy);
         self.check("Landlock", landlock::keep_abstract_sockets_inside(policy));
+        let slave = self.open_terminal();
         let (connector, number) = self.check("the connector", connector::start());
-        let listener = self.confine(policy, &writable, UnixSockets::Ask, &[number as u32]);
+        let listener = self.confine(policy, &writable, UnixSockets::Ask, &[number as u32], None);
         for sent in listener.iter().chain([&queries, &connector]) {
             let sent = sys::send_descriptor(&self.listener, sent);
             self.check("the socket listener", sent);
         }
+        if let Some(doors) = doors {
+            self.check("the network by name", doors.send(&self.listener));
+        }
         drop((listener, queries, connector));
         match self.check("the command", sys::fork()) {
-            Forked::Child => self.become_command(arguments),
+            Forked::Child => {
+                self.take_terminal(slave.as_ref());
+                self.become_command(arguments)
+            }
             Forked::Parent(main) => {
-                drop((self.status, self.listener, self.passed));
+                drop((self.status, self.listener, slave));
                 let code = namespaces::reap(main, &signals, &self.lifeline)
                     .ok()
                     .flatten();
@@ -164,7 +172,7 @@ impl Helper {
                 self.await_command(policy, arguments, group, reporter)
             }
             Forked::Parent(_) => {
-                drop((self.status, self.listener, self.passed, reporter));
+                drop((self.status, self.listener, reporter));
                 let status = wait_for_word(word, &self.lifeline);
                 if let Some(status) = status {
                     report_signal(&self.lifeline, status);
@@ -192,6 +200,9 @@ impl Helper {
                 self.check("the command", tie());
                 // Who can't join the group is looked up at the end.
                 let _ = group.map(|group| group.join());
+                // Before the walls: they allow the terminal that it has by then.
+                let slave = self.open_terminal();
+                self.take_terminal(slave.as_ref());
                 if let Some(policy) = policy {
                     let own: Vec<PathBuf> = policy
                         .tmp
@@ -202,15 +213,19 @@ impl Helper {
                     let own: Vec<&Path> = own.iter().map(PathBuf::as_path).collect();
                     let sockets = match policy.network {
                         Network::On => UnixSockets::Deny,
-                        Network::Off => UnixSockets::DenyAll,
+                        Network::Off | Network::Allow => UnixSockets::DenyAll,
                     };
                     self.give_up(policy);
-                    self.confine(policy, &own, sockets, &[]);
+                    if let Some(listener) = self.confine(policy, &own, sockets, &[], slave.as_ref())
+                    {
+                        let sent = sys::send_descriptor(&self.listener, &listener);
+                        self.check("the socket listener", sent);
+                    }
                 }
                 self.become_command(arguments)
             }
             Forked::Parent(main) => {
-                drop((self.status, self.listener, self.passed, self.lifeline));
+                drop((self.status, self.listener, self.lifeline));
                 loop {
                     let Ok((change, status)) = sys::wait_for_change(main, WaitOptions::UNTRACED)
                     else {
@@ -240,6 +255,20 @@ impl Helper {
         );
     }
 
+    /// Opens the command's terminal, if it gets one: the master goes to the launcher, and stays open nowhere in here.
+    fn open_terminal(&self) -> Option<OwnedFd> {
+        let (master, slave) = self.check("the terminal", terminal::open(self.terminal?));
+        let sent = sys::send_descriptor(&self.listener, &master);
+        self.check("the terminal", sent);
+        Some(slave)
+    }
+
+    fn take_terminal(&self, slave: Option<&OwnedFd>) {
+        if let Some(slave) = slave {
+            self.check("the terminal", terminal::take(slave));
+        }
+    }
+
     /// Puts up the walls, for this process and all that come from it. `own` are processes that these may not touch.
     fn confine(
         &self,
@@ -247,29 +276,35 @@ impl Helper {
         writable: &[&Path],
         sockets: UnixSockets,
         own: &[u32],
+        terminal: Option<&OwnedFd>,
     ) -> Option<OwnedFd> {
-        self.check("Landlock", landlock::confine(policy, writable));
+        self.check("Landlock", landlock::confine(policy, writable, terminal));
+        let asks = sockets == UnixSockets::Ask || policy.broker.is_some();
         let rules = seccomp::Rules {
             sockets,
+            broker: policy.broker.is_some(),
             debugs: policy.debugs && policy.level == Level::Full,
             datagrams: policy.datagrams,
             own,
             keeps_core_limit: self.cores == Cores::Handled,
         };
         let program = seccomp::program(&rules);
-        self.check(
-            "seccomp",
-            sys::install_filter(&program, sockets == UnixSockets::Ask),
-        )
+        let installed = match sys::install_filter(&program, asks) {
+            // A container listens already, or a run around this one. Nobody is asked then, so the broker stays out of reach.
+            Err(error)
+                if error.raw_os_error() == Some(libc::EBUSY) && policy.level == Level::Landlock =>
+            {
+                sys::install_filter(&program, false)
+            }
+            installed => installed,
+        };
+        self.check("seccomp", installed)
     }
 
     fn become_command(self, arguments: &[CString]) -> ! {
         sys::reset_signals();
         sys::set_environment(&self.environment);
         self.check("descriptors", sys::close_from(3, CLOSE_ON_EXEC));
-        if let Some(passed) = &self.passed {
-            self.check("descriptors", sys::duplicate_to(passed.as_raw_fd(), PASSED));
-        }
         if arguments.is_empty() {
             // A probe: everything else worked.
             sys::exit_now(0);

@@ -83,10 +83,15 @@ fn ruleset(policy: &Policy, handled_fs: u64, handled_net: u64, scoped: u64) -> i
     sys::landlock_ruleset(&attributes, abi(policy)?)
 }
 
-pub fn confine(policy: &Policy, extra_writable: &[&Path]) -> io::Result<()> {
+/// `terminal` is the one of the command's own, where the directory of terminals is the host's.
+pub fn confine(
+    policy: &Policy,
+    extra_writable: &[&Path],
+    terminal: Option<&OwnedFd>,
+) -> io::Result<()> {
     let handled_net = match (policy.level, policy.network) {
-        (Level::Landlock, Network::Off) => ALL_NET,
-        _ => 0,
+        (Level::Landlock, Network::Off | Network::Allow) => ALL_NET,
+        (Level::Full, _) | (_, Network::On) => 0,
     };
     let ruleset = ruleset(policy, ALL_FS, handled_net, ALL_SCOPES)?;
     match policy.level {
@@ -102,6 +107,11 @@ pub fn confine(policy: &Policy, extra_writable: &[&Path]) -> io::Result<()> {
     }
     for device in devices(policy.level) {
         allow(&ruleset, Path::new(device), READ | WRITE_FILE | IOCTL_DEV)?;
+    }
+    if let Some(terminal) = terminal {
+        let terminal = File::from(terminal.try_clone()?);
+        let rights = (READ | WRITE_FILE | IOCTL_DEV) & FILE_ONLY;
+        sys::landlock_allow(&ruleset, &terminal, rights)?;
     }
     for device in &policy.devices {
         allow(&ruleset, device, READ | WRITE_FILE | IOCTL_DEV)?;

@@ -2,18 +2,57 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use crate::devices::usable;
 use crate::error::{SandboxError, refused};
-use crate::policy::{Level, Policy, Revealed};
+use crate::policy::{Level, Network, Policy, Revealed};
 use crate::running::{Invocation, Running, start};
 use crate::set_id::Reachable;
 use crate::temporary::Temporary;
+use crate::terminal::TerminalSize;
 use crate::{availability, folders, home};
 
 /// Starts a run. When this returns without an error the command has been executed, inside.
 pub fn launch(policy: &Policy, invocation: Invocation) -> Result<Running, SandboxError> {
+    confined(policy, invocation, None)
+}
+
+/// Starts a command without any confinement, because somebody asked for exactly that. It is ended with all that came
+/// from it.
+pub fn launch_unconfined(invocation: Invocation) -> Result<Running, SandboxError> {
+    unconfined(invocation, None)
+}
+
+/// Starts a run whose streams are a terminal of its own, its controlling one; answers that terminal's master. Without a
+/// policy nothing is confined.
+pub fn launch_on_terminal(
+    policy: Option<&Policy>,
+    invocation: Invocation,
+    size: TerminalSize,
+) -> Result<(Running, OwnedFd), SandboxError> {
+    let mut running = match policy {
+        Some(policy) => confined(policy, invocation, Some(size)),
+        None => unconfined(invocation, Some(size)),
+    }?;
+    let gone = || io::Error::other("the helper sent no terminal");
+    let master = running.terminal.take().ok_or_else(gone)?;
+    Ok((running, master))
+}
+
+fn confined(
+    policy: &Policy,
+    invocation: Invocation,
+    terminal: Option<TerminalSize>,
+) -> Result<Running, SandboxError> {
+    if (policy.level, policy.network) == (Level::Landlock, Network::Allow) {
+        return Err(SandboxError::Unavailable {
+            level: policy.level,
+            step: "the network by name".to_owned(),
+            message: "sandbox.network = \"allow\" needs level full".to_owned(),
+        });
+    }
     let mut policy = resolved(policy)?;
     let tmp = match (policy.level, &policy.tmp) {
         (Level::Landlock, None) => Some(Temporary::new(&policy)?),
@@ -24,27 +63,29 @@ pub fn launch(policy: &Policy, invocation: Invocation) -> Result<Running, Sandbo
     }
     let environment = environment_of(&policy, &invocation)?;
     let reachable = Reachable::of(&policy);
-    let mut running = start_or_explain(Some(&policy), environment, invocation)?;
+    let mut running = start_or_explain(Some(&policy), environment, invocation, terminal)?;
     running.tmp = tmp;
     running.reachable = reachable;
     Ok(running)
 }
 
-/// Starts a command without any confinement, because somebody asked for exactly that. It is ended with all that came
-/// from it.
-pub fn launch_unconfined(invocation: Invocation) -> Result<Running, SandboxError> {
+fn unconfined(
+    invocation: Invocation,
+    terminal: Option<TerminalSize>,
+) -> Result<Running, SandboxError> {
     let mut environment = invocation.environment.clone();
     environment.push(("WEALD_SANDBOX".into(), "off".into()));
-    start_or_explain(None, environment, invocation)
+    start_or_explain(None, environment, invocation, terminal)
 }
 
 fn start_or_explain(
     policy: Option<&Policy>,
     environment: Vec<(OsString, OsString)>,
     invocation: Invocation,
+    terminal: Option<TerminalSize>,
 ) -> Result<Running, SandboxError> {
     let (helper, command) = (invocation.helper.clone(), invocation.command.clone());
-    start(policy, environment, invocation)
+    start(policy, environment, invocation, terminal)
         .map_err(|error| availability::explain(error, policy, &helper, &command))
 }
 
@@ -104,7 +145,21 @@ fn resolved(policy: &Policy) -> Result<Policy, SandboxError> {
             "it is masked, and lies in a directory that is revealed",
         );
     }
-    Ok(policy)
+    match exposed(&policy) {
+        Some(path) => Err(SandboxError::Exposed { path }),
+        None => Ok(policy),
+    }
+}
+
+/// What the run must not see, and would be able to write at level landlock.
+fn exposed(policy: &Policy) -> Option<PathBuf> {
+    if policy.level != Level::Landlock || policy.read_only {
+        return None;
+    }
+    let is_written = |path: &&PathBuf| policy.write.iter().any(|write| path.starts_with(write));
+    let mut all = policy.mask.iter().chain(&policy.hidden);
+    let found = all.find(|path| is_written(path) && path.symlink_metadata().is_ok());
+    found.cloned()
 }
 
 /// Refuses directories that can't be meant, and sockets that a run could replace.
@@ -175,6 +230,10 @@ fn environment_of(
 ) -> io::Result<Vec<(OsString, OsString)>> {
     let mut all = invocation.environment.clone();
     all.extend(folders::prepare(policy)?);
+    if let Some(cache) = folders::own_cache(policy, &all) {
+        all.retain(|(name, _)| name != folders::CACHE);
+        all.push((folders::CACHE.into(), cache.into()));
+    }
     all.push(("WEALD_SANDBOX".into(), policy.level.as_str().into()));
     let tmp = match (policy.level, &policy.tmp) {
         (Level::Landlock, tmp) => tmp.as_deref(),

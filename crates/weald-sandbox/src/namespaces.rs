@@ -20,7 +20,7 @@ pub fn enter(policy: &Policy) -> io::Result<()> {
         | libc::CLONE_NEWIPC
         | libc::CLONE_NEWUTS
         | libc::CLONE_NEWCGROUP;
-    if policy.network == Network::Off {
+    if policy.network != Network::On {
         flags |= libc::CLONE_NEWNET;
     }
     sys::unshare(flags)?;

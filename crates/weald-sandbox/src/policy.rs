@@ -58,14 +58,14 @@ impl Level {
             Self::Full => &[
                 "reading files of the same user that are not hidden",
                 "seeing what the host adds next to something hidden: that waits for the next run",
-                "the network, unless it is off",
+                "the network, unless it is off; with sandbox.network = \"allow\" listed hosts can carry data out",
                 "using processor time and memory up to the limits",
                 "locks on files that it can read",
                 "going on while it is paused, if its processes trace each other",
                 "covert channels (timing, load)",
             ],
             Self::Landlock => &[
-                "reading files of the same user that are not hidden; weald's state in the repository and temporary files of other runs are not; names in hidden folders can be listed",
+                "reading files of the same user that are not hidden, such as weald's state in the repository and temporary files of other runs; listing names in hidden folders",
                 "filling the disk of its temporary files",
                 "chmod, chown, utimes, flags and extended attributes of files outside",
                 "locks on files outside that can be read",
@@ -87,7 +87,20 @@ pub enum Network {
     /// As the host does.
     #[default]
     On,
+    /// It reaches the hosts in [`Policy::hosts`] (level full).
+    Allow,
     Off,
+}
+
+/// A host that a run may reach.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Host {
+    /// In small letters, without a dot at its end; or an address.
+    pub name: String,
+    /// It stands for everything below the name, and not for the name itself.
+    pub below: bool,
+    /// The only port; any without one.
+    pub port: Option<u16>,
 }
 
 /// How much a run may use. Absent is unlimited.
@@ -139,6 +152,8 @@ pub struct Policy {
     pub reveal: Vec<Revealed>,
     /// Unix sockets of the host that may be connected to.
     pub sockets: Vec<PathBuf>,
+    /// The socket of the run's broker, at level landlock: the one that a run reaches there, by [`crate::broker_connection`].
+    pub broker: Option<PathBuf>,
     /// Whether it may make unix datagram sockets with a name (level full). Nobody is asked before one sends, so it reaches those
     /// of the host that lie in its view.
     pub datagrams: bool,
@@ -146,6 +161,9 @@ pub struct Policy {
     pub devices: Vec<PathBuf>,
     /// Whether it reaches the network.
     pub network: Network,
+    /// What it reaches where that goes by name.
+    #[serde(default)]
+    pub hosts: Vec<Host>,
     /// The user's home, if it is known.
     pub home: Option<PathBuf>,
     /// Directories and files that are not there inside (at level landlock: can't be read), whatever the host does with them

@@ -13,13 +13,15 @@ use std::time::{Duration, Instant};
 
 use crate::cgroup::Group;
 use crate::ending::Ended;
-use crate::handover::{self, INIT_ARGUMENT, PASSED, Plan, Report};
+use crate::gateway::{Doors, Gateway, Refusals};
+use crate::handover::{self, INIT_ARGUMENT, Plan, Report};
 use crate::orders::{LastWords, Order, STOPPED};
-use crate::policy::{Level, Policy};
+use crate::policy::{Level, Network, Policy};
 use crate::set_id::Reachable;
 use crate::sys::{self, CLOSE_ON_EXEC};
 use crate::temporary::Temporary;
-use crate::{interrupts, sockets};
+use crate::terminal::TerminalSize;
+use crate::{broker_socket, interrupts, sockets};
 
 pub struct Invocation {
     /// This binary, or another one that calls [`crate::run_if_init`] first.
@@ -29,8 +31,6 @@ pub struct Invocation {
     pub directory: PathBuf,
     pub environment: Vec<(OsString, OsString)>,
     pub streams: [Stdio; 3],
-    /// The one other thing that is open for it, as [`PASSED`].
-    pub passed: Option<OwnedFd>,
 }
 
 /// How many milliseconds a run has to end by itself before its helper is killed.
@@ -47,10 +47,13 @@ pub struct Running {
     level: Option<Level>,
     /// The helper said that a signal ended the command.
     was_signalled: bool,
+    /// The master of the terminal that the command was given, until somebody takes it.
+    pub(crate) terminal: Option<OwnedFd>,
     /// Its temporary files, where nothing private is in their place. They go when it has ended.
     pub(crate) tmp: Option<Temporary>,
     /// What other users could reach of what it writes. Searched when it has ended.
     pub(crate) reachable: Option<Reachable>,
+    refusals: Refusals,
 }
 
 /// Why the helper did not get as far as the command.
@@ -71,6 +74,7 @@ pub(crate) fn start(
     policy: Option<&Policy>,
     environment: Vec<(OsString, OsString)>,
     invocation: Invocation,
+    terminal: Option<TerminalSize>,
 ) -> Result<Running, StartError> {
     let mut command = command_of(&invocation);
     let [stdin, stdout, stderr] = invocation.streams;
@@ -78,15 +82,13 @@ pub(crate) fn start(
     let (status, status_end) = pipe()?;
     let (lifeline, lifeline_end) = sys::socket_pair()?;
     let (listener, listener_end) = sys::socket_pair()?;
-    let passes = invocation.passed.is_some();
-    let text = Plan::new(policy, environment, passes).to_file()?;
-    let mut handed = vec![
+    let text = Plan::new(policy, environment, terminal).to_file()?;
+    let handed = [
         (&text, handover::POLICY),
         (&status_end, handover::STATUS),
         (&lifeline_end, handover::LIFELINE),
         (&listener_end, handover::LISTENER),
     ];
-    handed.extend(invocation.passed.as_ref().map(|fd| (fd, handover::HANDED)));
     // Copies above the numbers they will have, so that none is overwritten before its turn.
     let mut moves = Vec::new();
     for (fd, number) in handed {
@@ -107,28 +109,38 @@ pub(crate) fn start(
     let child = command
         .spawn()
         .map_err(|error| of_start(&invocation.helper, &invocation.directory, &error))?;
-    drop((
-        moves,
-        status_end,
-        lifeline_end,
-        listener_end,
-        invocation.passed,
-    ));
+    drop((moves, status_end, lifeline_end, listener_end));
     let level = policy.map(|policy| policy.level);
-    let running = Running {
+    let mut running = Running {
         child,
         lifeline: lifeline.into(),
         level,
         was_signalled: false,
+        terminal: None,
         tmp: None,
         reachable: None,
+        refusals: Refusals::default(),
     };
+    if terminal.is_some() {
+        // Without one the report says why.
+        running.terminal = sys::receive_descriptor(&listener)?;
+    }
     if let Some(policy) = policy.filter(|policy| policy.level == Level::Full)
         && let Ok(Some(questions)) = sys::receive_descriptor(&listener)
         && let Ok(Some(queries)) = sys::receive_descriptor(&listener)
         && let Ok(Some(connector)) = sys::receive_descriptor(&listener)
     {
-        sockets::serve(questions, queries, connector, policy)?;
+        let doors = match policy.network {
+            Network::Allow => Doors::receive(&listener)?,
+            Network::On | Network::Off => None,
+        };
+        let gateway = doors.map(|doors| Gateway::start(policy, doors, running.refusals.clone()));
+        sockets::serve(questions, queries, connector, gateway.transpose()?, policy)?;
+    }
+    if let Some(broker) = policy.and_then(|policy| policy.broker.as_deref())
+        && let Ok(Some(questions)) = sys::receive_descriptor(&listener)
+    {
+        broker_socket::serve(questions, broker)?;
     }
     let mut report = String::new();
     File::from(status).read_to_string(&mut report)?;
@@ -141,7 +153,7 @@ pub(crate) fn start(
 /// From here on nothing that this process has open comes along to what it starts, but the three streams. For a process that starts
 /// something that outlives it: a lock or a pipe of the caller's would stay open as long.
 pub fn keep_descriptors() -> io::Result<()> {
-    sys::close_from(PASSED, CLOSE_ON_EXEC)
+    sys::close_from(3, CLOSE_ON_EXEC)
 }
 
 impl Running {
@@ -157,6 +169,11 @@ impl Running {
         let first = || std::fs::read_to_string(children).ok()?.trim().parse().ok();
         let is_full = self.level == Some(Level::Full);
         is_full.then(first).flatten().unwrap_or(id)
+    }
+
+    /// What it wanted to reach and was not listed; the list grows while the run goes on.
+    pub fn refusals(&self) -> Refusals {
+        self.refusals.clone()
     }
 
     /// The streams that were asked for as pipes.
@@ -221,6 +238,15 @@ impl Running {
             let _ = self.order(Order::Heard);
         }
         self.wait(deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())))
+    }
+
+    /// Whether the command has stopped itself, as by Ctrl-Z, since this was asked last. Also true after [`Order::Stop`].
+    pub fn take_stop(&mut self) -> io::Result<bool> {
+        let stopped = sys::take_byte(&self.lifeline, STOPPED);
+        if stopped {
+            self.order(Order::Heard)?;
+        }
+        Ok(stopped)
     }
 
     /// Waits until the command has stopped: true; false if there is something else to say about it.

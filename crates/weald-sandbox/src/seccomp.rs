@@ -165,6 +165,8 @@ const fn argument(index: u32) -> u32 {
 pub struct Rules<'r> {
     /// How unix sockets are treated.
     pub sockets: UnixSockets,
+    /// Where no unix socket may be made, the launcher is asked for connections to the broker.
+    pub broker: bool,
     /// Processes of the run may trace, schedule and limit each other; that takes a pid namespace.
     pub debugs: bool,
     /// Unix datagram sockets may have names, where stream sockets may be made.
@@ -223,10 +225,7 @@ pub fn program(rules: &Rules<'_>) -> Vec<Instruction> {
     filter.extend(modes(sockets));
     filter.extend(when(libc::SYS_ioctl, refused_ioctls()));
     filter.extend(when(libc::SYS_fcntl, refused_fcntls()));
-    filter.extend(when(
-        libc::SYS_socket,
-        sockets::families(sockets, datagrams),
-    ));
+    filter.extend(when(libc::SYS_socket, sockets::families(rules)));
     filter.extend(other_processes(rules));
     filter.extend(when(libc::SYS_futex, shared::requeues()));
     if rules.keeps_core_limit {

@@ -28,6 +28,7 @@ use rustix::net::AddressFamily;
 use rustix::net::sockopt::socket_domain;
 
 use crate::connector;
+use crate::gateway::Gateway;
 use crate::policy::{Network, Policy};
 use crate::sys::{self, Question, Verdict};
 use peers::Peers;
@@ -50,16 +51,20 @@ struct Broker {
     connector: OwnedFd,
     /// The run is in the launcher's network, so that a socket of the launcher's reveals nothing new.
     online: bool,
+    /// Where the network goes by name.
+    gateway: Option<Arc<Gateway>>,
 }
 
 /// Answers questions until the last process inside is gone. `queries` answers about sockets, `connector` connects abstract
-/// ones.
+/// ones. A gateway comes with what ends it.
 pub fn serve(
     listener: OwnedFd,
     queries: OwnedFd,
     connector: OwnedFd,
+    gateway: Option<(Arc<Gateway>, io::PipeWriter)>,
     policy: &Policy,
 ) -> io::Result<()> {
+    let (gateway, end) = gateway.unzip();
     let broker = Arc::new(Broker {
         listener,
         peers: Peers::new(queries),
@@ -68,9 +73,11 @@ pub fn serve(
         writable: own_directories(policy),
         home: policy.home.clone().zip(policy.home_layer.clone()),
         online: policy.network == Network::On,
+        gateway,
     });
     let serving = move || {
-        while let Some(question) = broker.next() {
+        let _end = end;
+        while let Some(question) = next_question(&broker.listener) {
             Broker::answer_in_thread(&broker, question);
         }
     };
@@ -86,28 +93,24 @@ fn own_directories(policy: &Policy) -> Vec<PathBuf> {
     writable
 }
 
-impl Broker {
-    fn next(&self) -> Option<Question> {
-        loop {
-            match sys::next_question(&self.listener) {
-                Ok(question) => return Some(question),
-                // The asker was killed before anybody looked, or a signal came.
-                Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EINTR)) => {
-                    let ready = sys::poll(&[self.listener.as_fd()], 1_000).ok()?;
-                    if ready[0] && self.is_over() {
-                        return None;
-                    }
+/// Waits for the next question; `None` when no process with the filter is left.
+pub(crate) fn next_question(listener: &OwnedFd) -> Option<Question> {
+    loop {
+        match sys::next_question(listener) {
+            Ok(question) => return Some(question),
+            // The asker was killed before anybody looked, or a signal came.
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EINTR)) => {
+                let ready = sys::poll(&[listener.as_fd()], 1_000).ok()?;
+                if ready[0] && sys::hung_up(listener.as_fd()) {
+                    return None;
                 }
-                Err(_) => return None,
             }
+            Err(_) => return None,
         }
     }
+}
 
-    /// The kernel says "hang up" when no process with the filter is left.
-    fn is_over(&self) -> bool {
-        sys::hung_up(self.listener.as_fd())
-    }
-
+impl Broker {
     /// Answers a connect, which may take its time, in a thread of its own; if there are too many, or none can be had, here.
     fn answer_in_thread(broker: &Arc<Self>, question: Question) {
         if !question.is_connect() {
@@ -225,7 +228,10 @@ impl Broker {
         self.check_waiting(question)?;
         match socket_domain(&socket)? {
             AddressFamily::UNIX => self.connect_unix(question, &socket, &address),
-            AddressFamily::INET | AddressFamily::INET6 => sys::connect(&socket, &address),
+            AddressFamily::INET | AddressFamily::INET6 => match &self.gateway {
+                Some(gateway) => gateway.connect(question.pid, &socket, &address),
+                None => sys::connect(&socket, &address),
+            },
             // The launcher may be able to do more than the asker: nothing else is done for it.
             _ => Err(io::Error::from_raw_os_error(libc::EACCES)),
         }
@@ -343,7 +349,7 @@ fn read_address(question: &Question) -> io::Result<Vec<u8>> {
     Ok(address)
 }
 
-fn unix_address(path: &Path) -> io::Result<Vec<u8>> {
+pub(crate) fn unix_address(path: &Path) -> io::Result<Vec<u8>> {
     let mut address = (libc::AF_UNIX as u16).to_ne_bytes().to_vec();
     address.extend(path.as_os_str().as_bytes());
     address.push(0);

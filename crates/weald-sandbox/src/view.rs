@@ -15,7 +15,7 @@ use rustix::mount::MountFlags;
 use crate::home::{self, Home};
 use crate::listing;
 use crate::mounted::mounts_of;
-use crate::policy::{Policy, Revealed};
+use crate::policy::{Network, Policy, Revealed};
 use crate::sys;
 
 /// Directories that a run has for itself.
@@ -107,6 +107,9 @@ pub fn build(policy: &Policy) -> Result<Vec<PathBuf>, Problem> {
             .any(|it| it.path == *path && it.writable);
         let access = if writes { Access::Write } else { Access::Read };
         put_on_top(path, mount, access).map_err(|error| ("what is revealed", error))?;
+    }
+    if policy.network == Network::Allow {
+        mount_names().map_err(|error| ("the network by name", error))?;
     }
     Ok(writable)
 }
@@ -241,6 +244,29 @@ fn mount_devices(policy: &Policy, devices: &[(PathBuf, OwnedFd)]) -> io::Result<
     );
     fs::create_dir("/dev/shm")?;
     mount_private(Path::new("/dev/shm"), policy)
+}
+
+/// Has programs ask the run's own resolver, and for nothing in the host's list of names: its addresses are not reached.
+fn mount_names() -> io::Result<()> {
+    let own = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let hosts = format!(
+        "127.0.0.1 localhost\n::1 localhost ip6-localhost\n127.0.0.1 {}\n",
+        own.trim()
+    );
+    let resolver = "nameserver 127.0.0.1\n".to_owned();
+    for (path, text) in [("/etc/resolv.conf", resolver), ("/etc/hosts", hosts)] {
+        // Without such a file programs ask this machine anyway.
+        let Ok(place) = Path::new(path).canonicalize() else {
+            continue;
+        };
+        let file = Path::new("/dev/shm/.names");
+        fs::write(file, text)?;
+        let mount = sys::clone_mount(file)?;
+        sys::attach_mount(&mount, &place)?;
+        sys::set_mount_attributes(&place, sys::READ_ONLY, false)?;
+        fs::remove_file(file)?;
+    }
+    Ok(())
 }
 
 fn mount_private(path: &Path, policy: &Policy) -> io::Result<()> {

@@ -29,18 +29,18 @@ impl From<Failure> for Fault {
     }
 }
 
-/// A descriptor that is not open.
-const BAD_DESCRIPTOR: i32 = rustix::io::Errno::BADF.raw_os_error();
+/// What a call answers that should be put to a launcher which can't listen.
+const UNHEARD: i32 = rustix::io::Errno::NOSYS.raw_os_error();
 
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
-        let is_closed = match &error {
-            ClientError::Unreachable(source) => source.raw_os_error() == Some(BAD_DESCRIPTOR),
+        let is_unheard = match &error {
+            ClientError::Unreachable(source) => source.raw_os_error() == Some(UNHEARD),
             ClientError::NoAnswer(_) => false,
         };
-        let hint = match is_closed {
+        let hint = match is_unheard {
             true => {
-                "the program that started this closed the descriptor in $WEALD_BROKER_FD; at sandbox level full none is needed"
+                "a container or a sandbox around this run keeps it from weald; on the host: weald status"
             }
             false => "this run may have ended; outside of it: weald status",
         };

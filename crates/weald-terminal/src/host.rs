@@ -7,6 +7,7 @@
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -46,9 +47,17 @@ enum Order {
 pub struct Handle {
     orders: Arc<Mutex<Vec<Order>>>,
     wake: Arc<OwnedFd>,
+    written: Arc<AtomicU64>,
+    /// When [`Handle::detach_all_once_per`] detached viewers last.
+    detached: Arc<Mutex<Option<Instant>>>,
 }
 
 impl Handle {
+    /// How many bytes the program has written so far.
+    pub fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+
     /// Ends the host: the rest of the output is read, viewers get the last picture and the reason.
     pub fn end(&self, why: &str) {
         self.order(Order::SendAway {
@@ -63,6 +72,15 @@ impl Handle {
             why: why.to_owned(),
             stays: true,
         });
+    }
+
+    /// Detaches all viewers, unless it did so less than `pause` ago: for reasons that the program can repeat at will.
+    pub fn detach_all_once_per(&self, pause: Duration, why: &str) {
+        let mut detached = self.detached.lock().unwrap_or_else(PoisonError::into_inner);
+        if detached.is_none_or(|at| at.elapsed() >= pause) {
+            *detached = Some(Instant::now());
+            self.detach_all(why);
+        }
     }
 
     fn order(&self, order: Order) {
@@ -104,6 +122,14 @@ impl Viewer {
     }
 }
 
+/// Adds what a terminal answers to the keys that wait for its program. A program that asks and does not read gets no more
+/// answers.
+fn add_replies(keys: &mut Vec<u8>, replies: &[u8]) {
+    if keys.len() < KEYS_AHEAD {
+        keys.extend(replies);
+    }
+}
+
 /// Owns a program's terminal until it is told to end.
 pub struct Host {
     master: OwnedFd,
@@ -137,6 +163,8 @@ impl Host {
             handle: Handle {
                 orders: Arc::default(),
                 wake: Arc::new(wake),
+                written: Arc::default(),
+                detached: Arc::default(),
             },
             screen: Screen::new(size),
             viewers: Vec::new(),
@@ -222,7 +250,7 @@ impl Host {
             .is_some_and(|at| at <= Instant::now())
         {
             let replies = self.screen.end_held_back();
-            self.keys.extend(replies);
+            add_replies(&mut self.keys, &replies);
             self.is_stale = true;
         }
         self.serve_viewers(&ready[2..]);
@@ -250,8 +278,11 @@ impl Host {
                 Ok(false)
             }
             Ok(count) => {
+                self.handle
+                    .written
+                    .fetch_add(count as u64, Ordering::Relaxed);
                 let replies = self.screen.read(&buffer[..count]);
-                self.keys.extend(replies);
+                add_replies(&mut self.keys, &replies);
                 self.is_stale = true;
                 Ok(true)
             }
@@ -374,7 +405,10 @@ impl Host {
                 while self.read_program()? {}
                 self.screen.end_held_back();
             }
-            self.send_away(&why);
+            self.send_away(&match stays {
+                true => Message::Detached(why),
+                false => Message::Ended(why),
+            });
             if !stays {
                 return Ok(true);
             }
@@ -383,12 +417,12 @@ impl Host {
     }
 
     /// Gives all viewers the last picture and the reason, and lets go of them.
-    fn send_away(&mut self, why: &str) {
+    fn send_away(&mut self, why: &Message) {
         let until = Instant::now() + LAST_LOOK;
         self.draw();
         let mut viewers = std::mem::take(&mut self.viewers);
         for viewer in &mut viewers {
-            viewer.queue(&Message::Ended(why.to_owned()));
+            viewer.queue(why);
             let left = until.saturating_duration_since(Instant::now());
             let _ = viewer.stream.set_nonblocking(false);
             let _ = viewer
@@ -396,5 +430,37 @@ impl Host {
                 .set_write_timeout(Some(left.max(Duration::from_millis(1))));
             let _ = viewer.stream.write_all(&viewer.pending);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a3_a_program_that_reads_no_replies_gets_no_more() {
+        let mut keys = Vec::new();
+        for _ in 0..100_000 {
+            add_replies(&mut keys, b"\x1b[8;24;80t");
+        }
+        assert!(keys.len() < KEYS_AHEAD + 100, "{}", keys.len());
+    }
+
+    #[test]
+    fn a3_a_program_cannot_detach_its_viewers_again_and_again() {
+        let (_woken, wake) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).unwrap();
+        let handle = Handle {
+            orders: Arc::default(),
+            wake: Arc::new(wake),
+            written: Arc::default(),
+            detached: Arc::default(),
+        };
+        for _ in 0..100 {
+            let clone = handle.clone();
+            clone.detach_all_once_per(Duration::from_secs(60), "it suspended itself");
+        }
+        assert_eq!(handle.orders.lock().unwrap().len(), 1);
+        handle.detach_all_once_per(Duration::ZERO, "it suspended itself");
+        assert_eq!(handle.orders.lock().unwrap().len(), 2);
     }
 }

@@ -13,9 +13,11 @@
 //! `wire.rs` has the format of the socket: a browser's terminal is one more viewer.
 
 mod device;
+mod guarded;
 mod host;
 mod picture;
 mod screen;
+mod socket;
 mod viewer;
 pub mod wire;
 
@@ -23,4 +25,5 @@ pub use device::{Pair, set_size, size_of};
 pub use host::{Handle, Host};
 pub use picture::Picture;
 pub use screen::{Screen, Size};
+pub use socket::{connect, listen};
 pub use viewer::{Left, view};

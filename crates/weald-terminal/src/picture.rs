@@ -14,6 +14,9 @@ use alacritty_terminal::vte::ansi::{Color, CursorShape, NamedColor};
 
 use crate::screen::Size;
 
+/// The longest line for a terminal's history, in bytes. Lines of ordinary programs are far shorter.
+pub(crate) const LONGEST_LINE: usize = 64 * 1024;
+
 /// Attributes of characters, and what switches each on.
 const ATTRIBUTES: &[(Flags, &str)] = &[
     (Flags::BOLD, "1"),
@@ -353,6 +356,10 @@ pub(crate) fn line_in_colour(row: &[Cell]) -> Vec<u8> {
             false => pen.set(&mut out, cell),
         }
         push_character(&mut out, cell);
+        // With room for one more cell and the reset.
+        if out.len() > LONGEST_LINE - 256 {
+            break;
+        }
     }
     pen.reset(&mut out);
     out.into_bytes()

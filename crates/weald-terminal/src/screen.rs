@@ -10,10 +10,17 @@ use alacritty_terminal::index::Line;
 use alacritty_terminal::term::{Config, Osc52, Term, TermMode};
 use alacritty_terminal::vte::ansi::{NamedColor, Processor, Rgb, Timeout};
 
+use crate::guarded::{Guarded, Strings};
 use crate::picture::{Picture, line_in_colour};
 
 /// How many lines that left the screen are kept for those who attach later.
 const KEPT_LINES: usize = 2_000;
+
+/// How long they are together at most: a viewer that attaches gets them in one message.
+const KEPT_BYTES: usize = 8 * 1024 * 1024;
+
+/// How much the terminal answers at once: what does not fit is left out.
+const MOST_REPLIES: usize = 64 * 1024;
 
 /// How much is read into the model at once: in a piece of this size no more lines can scroll by than the model keeps.
 const PIECE: usize = 4_096;
@@ -81,12 +88,13 @@ impl Collector {
 impl EventListener for Collector {
     fn send_event(&self, event: Event) {
         let mut asked = self.asked();
+        let has_room = asked.replies.len() < MOST_REPLIES;
         match event {
-            Event::PtyWrite(reply) => asked.replies.extend(reply.into_bytes()),
-            Event::ColorRequest(index, reply) => {
+            Event::PtyWrite(reply) if has_room => asked.replies.extend(reply.into_bytes()),
+            Event::ColorRequest(index, reply) if has_room => {
                 asked.replies.extend(reply(colour(index)).into_bytes());
             }
-            Event::TextAreaSizeRequest(reply) => {
+            Event::TextAreaSizeRequest(reply) if has_room => {
                 let size = WindowSize {
                     num_lines: asked.size.rows,
                     num_cols: asked.size.columns,
@@ -104,11 +112,13 @@ impl EventListener for Collector {
 
 /// The model of a terminal.
 pub struct Screen {
-    term: Term<Collector>,
+    model: Guarded<Collector>,
+    strings: Strings,
     parser: Processor,
     collector: Collector,
     /// Lines that scrolled off the top, as they are drawn.
     scrolled: VecDeque<Vec<u8>>,
+    scrolled_bytes: usize,
     scrolled_in_all: u64,
 }
 
@@ -124,10 +134,12 @@ impl Screen {
             ..Config::default()
         };
         Self {
-            term: Term::new(config, &size, collector.clone()),
+            model: Guarded::new(Term::new(config, &size, collector.clone())),
+            strings: Strings::default(),
             parser: Processor::new(),
             collector,
             scrolled: VecDeque::new(),
+            scrolled_bytes: 0,
             scrolled_in_all: 0,
         }
     }
@@ -135,7 +147,8 @@ impl Screen {
     /// Takes in what the program wrote. Returns what its terminal answers.
     pub fn read(&mut self, bytes: &[u8]) -> Vec<u8> {
         for piece in bytes.chunks(PIECE) {
-            self.parser.advance(&mut self.term, piece);
+            let piece = self.strings.shortened(piece);
+            self.parser.advance(&mut self.model, &piece);
             self.keep_scrolled();
         }
         std::mem::take(&mut self.collector.asked().replies)
@@ -148,7 +161,7 @@ impl Screen {
 
     /// Shows what was held back for a drawing in one go. Returns what the terminal answers.
     pub fn end_held_back(&mut self) -> Vec<u8> {
-        self.parser.stop_sync(&mut self.term);
+        self.parser.stop_sync(&mut self.model);
         self.read(&[])
     }
 
@@ -160,7 +173,7 @@ impl Screen {
     pub fn resize(&mut self, size: Size) {
         let size = size.bounded();
         self.collector.asked().size = size;
-        self.term.resize(size);
+        self.model.term.resize(size);
         self.keep_scrolled();
     }
 
@@ -174,7 +187,7 @@ impl Screen {
     }
 
     pub fn picture(&self) -> Picture {
-        Picture::of(&self.term, self.size())
+        Picture::of(&self.model.term, self.size())
     }
 
     /// How many lines scrolled off the top so far.
@@ -196,23 +209,26 @@ impl Screen {
 
     /// Takes lines that left the screen out of the model. The alternate screen has none.
     fn keep_scrolled(&mut self) {
-        if self.term.mode().contains(TermMode::ALT_SCREEN) {
+        if self.model.term.mode().contains(TermMode::ALT_SCREEN) {
             return;
         }
-        let grid = self.term.grid();
+        let grid = self.model.term.grid();
         let count = grid.history_size();
         if count == 0 {
             return;
         }
         for line in (1..=count).rev() {
             let row = &grid[Line(-i32::try_from(line).unwrap_or(i32::MAX))];
-            self.scrolled.push_back(line_in_colour(&row[..]));
-            if self.scrolled.len() > KEPT_LINES {
-                self.scrolled.pop_front();
+            let line = line_in_colour(&row[..]);
+            self.scrolled_bytes += line.len();
+            self.scrolled.push_back(line);
+            while self.scrolled.len() > KEPT_LINES || self.scrolled_bytes > KEPT_BYTES {
+                let dropped = self.scrolled.pop_front();
+                self.scrolled_bytes -= dropped.map_or(0, |line| line.len());
             }
         }
         self.scrolled_in_all += count as u64;
-        self.term.grid_mut().clear_history();
+        self.model.term.grid_mut().clear_history();
     }
 }
 
@@ -303,6 +319,64 @@ mod tests {
         assert_eq!(screen.scrolled(), 0);
         screen.read(b"\x1b[?1049l");
         assert_eq!(screen.text()[0], "shell");
+    }
+
+    #[test]
+    fn a3_endless_combining_marks_leave_a_cell_with_a_few() {
+        let mark = "\u{301}";
+        let endless = mark.repeat(20_000);
+        let repeated = format!("{mark}\x1b[65535b");
+        let held_back = format!("\x1b[?2026h{repeated}\x1b[?2026l");
+        for marks in [&endless, &repeated, &held_back] {
+            // In the first cell, in one in the middle, in the last, and on a wide character there.
+            for before in ["", "ab", "12345678901234567890", "123456789012345678世"] {
+                let (mut screen, _) = screen(format!("{before}{marks}").as_bytes());
+                let kept = mark.repeat(crate::guarded::MOST_MARKS);
+                assert_eq!(screen.text()[0], format!("{before:1}{kept}"));
+                screen.read("\r\né世".as_bytes());
+                assert_eq!(screen.text()[1], "é世");
+            }
+        }
+    }
+
+    #[test]
+    fn a3_an_endless_string_leaves_the_terminal_usable() {
+        for begin in ["\x1b]0;", "\x1bP1q", "\x1b_", "\x1b^", "\x1bX"] {
+            let endless = format!("{begin}{}\x1b\\seen", "A;".repeat(1024 * 1024));
+            let (screen, replies) = screen(endless.as_bytes());
+            assert_eq!((screen.text()[0].as_str(), replies.as_str()), ("seen", ""));
+        }
+    }
+
+    #[test]
+    fn a3_replies_lines_and_stacks_do_not_grow_without_bound() {
+        let mut screen = Screen::new(Size {
+            columns: 500,
+            rows: 4,
+        });
+        let replies = screen.read(&b"\x1b[18t".repeat(100_000));
+        assert!(replies.len() < MOST_REPLIES + 100, "{}", replies.len());
+
+        // Four times as many as the model has room for: it would panic.
+        screen.read(&b"\x1b[>1u\x1b[22t".repeat(16_384));
+        assert_eq!(screen.read(b"\x1b[?u"), b"\x1b[?1u");
+        screen.read(b"\x1b[?1049h");
+        screen.read(&b"\x1b[>1u".repeat(16_384));
+        screen.read(b"\x1b[<65535u\x1b[?1049l\x1b[<65535u");
+        assert_eq!(screen.read(b"\x1b[?u\x1b[>5u\x1b[?u"), b"\x1b[?0u\x1b[?5u");
+
+        // Each cell in a colour of its own, with marks.
+        let cell = |n: usize| format!("\x1b[38;2;{};1;2mx{}", n % 256, "\u{301}".repeat(9));
+        let line: String = (0..500).map(cell).collect();
+        for _ in 0..450 {
+            screen.read(line.as_bytes());
+        }
+        let kept: Vec<usize> = screen.scrolled_since(0).map(<[u8]>::len).collect();
+        assert!(kept.len() > 100 && kept.iter().sum::<usize>() <= KEPT_BYTES);
+        assert!(
+            kept.iter()
+                .all(|length| *length <= crate::picture::LONGEST_LINE)
+        );
     }
 
     #[test]

@@ -28,8 +28,10 @@ const DETACH: &[&[u8]] = &[b"\x1c", b"\x1b[92;5u", b"\x1b[92;5:1u"];
 pub enum Left {
     /// By the key, or because they were told to stop.
     Detached,
-    /// The host said why.
+    /// The program ended; the host said why.
     Ended(String),
+    /// The program runs on; the host said why nobody may watch now.
+    SentAway(String),
     /// The host is gone.
     Lost,
 }
@@ -89,6 +91,7 @@ pub fn view(
                 match message {
                     Message::Draw(drawing) => write_all(raw.terminal, &drawing)?,
                     Message::Ended(why) => return Ok(Left::Ended(why)),
+                    Message::Detached(why) => return Ok(Left::SentAway(why)),
                     Message::Size(_) | Message::Keys(_) => {}
                 }
             }

@@ -1,14 +1,15 @@
 //! What goes over the socket between a terminal's host and those who watch it.
 //!
 //! A message is one byte (its kind), four bytes (the length of what follows, little-endian), and that. A viewer begins with
-//! `Size`. It is sent `Draw`, at most one ahead of what it reads, and at last `Ended`.
+//! `Size`. It is sent `Draw`, at most one ahead of what it reads, and at last `Ended` or `Detached`.
 //!
 //! | kind | from | then |
 //! |---|---|---|
 //! | `s` | viewer | columns and rows, two bytes each, little-endian: at the start and whenever they change |
 //! | `k` | viewer | keys: bytes for the program |
 //! | `d` | host | a drawing: what to write to the viewer's terminal |
-//! | `e` | host | why nothing more comes, as text |
+//! | `e` | host | why nothing more comes, as text: the program ended |
+//! | `x` | host | why this viewer has to leave, as text: the program runs on |
 
 use std::io::{self, Read};
 
@@ -26,6 +27,7 @@ pub enum Message {
     Keys(Vec<u8>),
     Draw(Vec<u8>),
     Ended(String),
+    Detached(String),
 }
 
 impl Message {
@@ -39,6 +41,7 @@ impl Message {
             Self::Keys(keys) => (b'k', keys),
             Self::Draw(drawing) => (b'd', drawing),
             Self::Ended(why) => (b'e', why.as_bytes()),
+            Self::Detached(why) => (b'x', why.as_bytes()),
         };
         let length = u32::try_from(content.len()).unwrap_or(u32::MAX);
         [&[kind], &length.to_le_bytes()[..], content].concat()
@@ -59,6 +62,7 @@ impl Message {
             b'k' => Self::Keys(content),
             b'd' => Self::Draw(content),
             b'e' => Self::Ended(String::from_utf8_lossy(&content).into_owned()),
+            b'x' => Self::Detached(String::from_utf8_lossy(&content).into_owned()),
             _ => return None,
         })
     }
@@ -134,6 +138,7 @@ mod tests {
             Message::Keys(b"\x1b[A".to_vec()),
             Message::Draw(Vec::new()),
             Message::Ended("it is done".to_owned()),
+            Message::Detached("it runs on".to_owned()),
         ];
         let sent: Vec<u8> = messages.iter().flat_map(Message::encoded).collect();
         for piece in [1, 2, 7, sent.len()] {
@@ -151,7 +156,7 @@ mod tests {
     #[test]
     fn nonsense_is_refused() {
         for bytes in [
-            b"x\0\0\0\0".as_slice(),
+            b"q\0\0\0\0".as_slice(),
             b"k\xff\xff\xff\xff",
             b"s\x03\0\0\0abc",
         ] {

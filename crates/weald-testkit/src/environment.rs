@@ -97,6 +97,19 @@ impl TestEnv {
         env
     }
 
+    /// The same with two small files, and an author of its own.
+    pub fn with_files(binary: impl Into<PathBuf>) -> Self {
+        let env = Self::new(binary);
+        env.git(&["config", "user.name", "Test"]);
+        env.git(&["config", "user.email", "test@example.com"]);
+        for (name, text) in [("config.py", "base\n"), (".gitignore", "*.log\n")] {
+            std::fs::write(env.repo().join(name), text).expect("the repository can be written");
+        }
+        env.git(&["add", "-A"]);
+        env.git(&["commit", "-q", "-m", "files"]);
+        env
+    }
+
     pub fn without_repository(binary: impl Into<PathBuf>) -> Self {
         let directory = TempDir::with_prefix("weald-test-").expect("a temporary folder");
         std::fs::create_dir(directory.path().join("home")).expect("a home");
@@ -114,6 +127,10 @@ impl TestEnv {
     /// The folder that holds everything.
     pub fn root(&self) -> &Path {
         self.directory.path()
+    }
+
+    pub(crate) fn binary(&self) -> &Path {
+        &self.binary
     }
 
     pub fn home(&self) -> PathBuf {
@@ -134,6 +151,20 @@ impl TestEnv {
         let id =
             std::fs::read_to_string(self.private().join("repository")).expect("weald was used");
         self.home().join(".local/state/weald/own").join(&id[..12])
+    }
+
+    /// A program in the home that weald takes for an agent by its name, and that is another one: it leaves out what weald
+    /// adds to an agent's words.
+    pub fn agent_that_is(&self, name: &str, program: &str) -> PathBuf {
+        use std::os::unix::fs::PermissionsExt;
+        let path = self.home().join(name);
+        let script = format!(
+            "#!/bin/sh\nwhile :; do case \"$1\" in --mcp-config=*|--dangerously-*) shift;; *) break;; esac; done\nexec {program} \"$@\"\n"
+        );
+        std::fs::write(&path, script).expect("the home can be written");
+        let runs = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(&path, runs).expect("the home is ours");
+        path
     }
 
     /// A command in the repository with nothing of the caller's environment but the search path.

@@ -23,6 +23,6 @@ pub use forged::{FakeClock, FakeProcesses};
 pub use mcp_sdks::McpSdk;
 pub use real_agents::RealAgents;
 pub use replay::assert_log_explains_state;
-pub use scripted_model::{Gate, Request, Scenario, ScriptedModel, Turn};
+pub use scripted_model::{Gate, Outage, Request, Scenario, ScriptedModel, Turn};
 pub use steps::STEPS;
 pub use terminal::{OnTerminal, Watcher};

@@ -10,6 +10,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::{ScriptedModel, TestEnv, skipped};
+
 const CLAUDE: &str = "@anthropic-ai/claude-code@2.1.325";
 const CODEX: &str = "@openai/codex@0.166.0";
 
@@ -45,7 +47,13 @@ impl RealAgents {
     /// Makes both reachable in a folder of a search path, by hard links if that can be: a sandbox may hide where they are.
     pub fn link_into(&self, folder: &Path) {
         fs::create_dir_all(folder).expect("a folder for programs");
-        for (name, program) in [("claude", &self.claude), ("codex", &self.codex)] {
+        // What Codex's own sandbox starts lies in a folder next to that of the program, unless it is on the search path.
+        let vendor = self.codex.ancestors().nth(2);
+        let bwrap = vendor.map(|vendor| vendor.join("codex-resources/bwrap"));
+        let bwrap = bwrap.filter(|bwrap| bwrap.is_file());
+        let programs = [("claude", &self.claude), ("codex", &self.codex)];
+        let bwrap = bwrap.as_ref().map(|bwrap| ("bwrap", bwrap));
+        for (name, program) in programs.into_iter().chain(bwrap) {
             let place = folder.join(name);
             fs::hard_link(program, &place)
                 .or_else(|_| std::os::unix::fs::symlink(program, &place))
@@ -68,6 +76,57 @@ impl RealAgents {
             claude: one("@anthropic-ai", "claude")?,
             codex: one("@openai", "codex")?,
         })
+    }
+}
+
+impl TestEnv {
+    /// A repository with a file of many lines, and both agents on the search path of [`Self::weald_with_agents`]; `None`
+    /// (listed as skipped) where they can't be had.
+    pub fn with_agents(binary: &str, model: &ScriptedModel) -> Option<Self> {
+        let target = Path::new(binary).ancestors().nth(2)?;
+        let agents = match RealAgents::find(target) {
+            Ok(agents) => agents,
+            Err(why) => {
+                skipped(&format!("tests with real agents: {why}"));
+                return None;
+            }
+        };
+        let env = Self::with_files(binary);
+        agents.link_into(&env.home().join("bin"));
+        let lines: String = (1..=40).map(|line| format!("line {line}\n")).collect();
+        let url = model.url();
+        let codex = format!(
+            "model = 'scripted'\nmodel_provider = 'local'\n[model_providers.local]\nname = 'local'\nbase_url = '{url}/v1'\nwire_api = 'responses'\n"
+        );
+        for folder in [".claude", ".codex", ".cache"] {
+            fs::create_dir(env.home().join(folder)).expect("the home can be written");
+        }
+        for (path, text) in [
+            (env.repo().join("notes.txt"), lines.as_str()),
+            (env.home().join(".claude/settings.json"), "{}\n"),
+            (env.home().join(".codex/config.toml"), &codex),
+        ] {
+            fs::write(path, text).expect("the environment can be written");
+        }
+        env.git(&["add", "-A"]);
+        env.git(&["commit", "-q", "-m", "notes"]);
+        Some(env)
+    }
+
+    /// weald with the agents on its search path and the model as theirs.
+    pub fn weald_with_agents(&self, model: &ScriptedModel, args: &[&str]) -> Command {
+        let mut command = self.weald_command(args);
+        let own = command.get_envs().find(|(name, _)| *name == "PATH");
+        let path = own.and_then(|(_, path)| path?.to_str()).unwrap_or_default();
+        let path = format!("{}:{path}", self.home().join("bin").display());
+        command
+            .env("PATH", path)
+            .env("ANTHROPIC_BASE_URL", model.url())
+            .env("ANTHROPIC_API_KEY", "scripted")
+            .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod answers;
 mod http;
+mod outage;
 
 use std::fmt;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -14,6 +15,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+
+pub use self::outage::Outage;
 
 /// How long anything waits for anything.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -46,6 +49,8 @@ pub enum Turn {
     Say(String),
     /// Thinks until the gate is opened.
     Hold(Gate, Box<Turn>),
+    /// Is refused while a usage limit or a login is in the way.
+    Refuse(Outage, Box<Turn>),
 }
 
 impl Turn {
@@ -55,6 +60,11 @@ impl Turn {
 
     pub fn say(text: impl Into<String>) -> Self {
         Self::Say(text.into())
+    }
+
+    /// The same turn, once nothing refuses it any more.
+    pub fn after(self, outage: &Outage) -> Self {
+        Self::Refuse(outage.clone(), Box::new(self))
     }
 
     /// The same turn, once the gate is open.
@@ -214,7 +224,16 @@ impl Shared {
             let body: Value = serde_json::from_slice(&asked.body).unwrap_or_default();
             match answers::Api::of(&asked.path) {
                 Some(api) => {
-                    let turn = self.turn(&body);
+                    let turn = match self.turn(&body) {
+                        Turn::Refuse(outage, turn) => match outage.refuses(&asked.token) {
+                            true => {
+                                outage.write(stream, api)?;
+                                continue;
+                            }
+                            false => *turn,
+                        },
+                        turn => turn,
+                    };
                     let is_streamed = api.is_streamed(&body);
                     let events = api.answer(&body, &turn);
                     match is_streamed {

@@ -10,6 +10,8 @@ use tempfile::TempDir;
 use weald_terminal::wire::{Incoming, LONGEST_FROM_HOST, Message};
 use weald_terminal::{Handle, Host, Pair, Screen, Size};
 
+use crate::{ScriptedModel, TestEnv};
+
 /// How long anything on a terminal may take.
 const LONG: Duration = Duration::from_secs(30);
 
@@ -94,6 +96,31 @@ impl OnTerminal {
     }
 }
 
+impl TestEnv {
+    /// A person's shell in the repository, with weald and the agents (if this environment has them) on its search path.
+    pub fn shell(&self, model: Option<&ScriptedModel>, size: Size) -> (OnTerminal, Watcher) {
+        let mut bash = self.command("bash");
+        let own = bash.get_envs().find(|(name, _)| *name == "PATH");
+        let path = own.and_then(|(_, path)| path?.to_str()).unwrap_or_default();
+        let folder = self.binary().parent().expect("it is a file").display();
+        let path = format!("{folder}:{}:{path}", self.home().join("bin").display());
+        bash.args(["--norc", "--noprofile", "-i"])
+            .env("PS1", "prompt> ")
+            .env("HISTFILE", "")
+            .env("PATH", path);
+        if let Some(model) = model {
+            bash.env("ANTHROPIC_BASE_URL", model.url())
+                .env("ANTHROPIC_API_KEY", "scripted")
+                .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1");
+        }
+        let terminal = OnTerminal::start(&bash, size);
+        let mut person = terminal.watcher(size);
+        person.sees("prompt>");
+        person.types("set -b; clear\r");
+        (terminal, person)
+    }
+}
+
 /// Somebody who watches a program's terminal.
 pub struct Watcher {
     pub stream: UnixStream,
@@ -149,7 +176,7 @@ impl Watcher {
                         self.drawings += 1;
                         self.terminal.read(&drawing);
                     }
-                    Message::Ended(why) => self.ended = Some(why),
+                    Message::Ended(why) | Message::Detached(why) => self.ended = Some(why),
                     other => panic!("a host sent {other:?}"),
                 }
             }

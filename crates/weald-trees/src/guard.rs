@@ -114,7 +114,8 @@ impl Trees<'_> {
         let site = self.site(tree)?;
         let mut unless = self.unless(Vec::new())?;
         unless.like = self.numbered(tree)?.pop_last().map(|(_, commit)| commit);
-        let (view, _) = self.snapshot_unless(tree, &site, "an agent stopped", Some(unless))?;
+        let (view, found) = self.snapshot_unless(tree, &site, "an agent stopped", Some(unless))?;
+        self.remember_kept(tree, &found.look);
         Ok(view)
     }
 }

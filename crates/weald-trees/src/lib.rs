@@ -61,6 +61,7 @@ mod snapshots;
 mod startable;
 pub mod submodules;
 mod sync;
+mod target_watch;
 mod timer;
 mod turns;
 pub mod unlanded;

@@ -10,15 +10,15 @@ use weald_core::secrets::{is_login, is_login_of, login_files_of, places};
 use weald_core::store::Durability;
 use weald_core::tree::{Run, Tree, TreeKind};
 use weald_core::tree_rules::TreeInput;
-use weald_sandbox::{Ended, Level, Policy, mount_below_home};
+use weald_sandbox::{Ended, Level, Network, Policy, mount_below_home};
 
 use super::found::Found;
 use super::locking::RUNS;
 use super::privacy::close_to_others;
 use super::{TreeError, Trees, at, delete};
 use weald_control::confinement::{
-    SandboxRequest, hidden_names, home_layer_at, home_layer_of, home_layer_of_tree, sandbox_policy,
-    variable_of, without_secrets,
+    SandboxRequest, driver_hosts, hidden_names, home_layer_at, home_layer_of, home_layer_of_tree,
+    sandbox_policy, variable_of, without_secrets,
 };
 use weald_control::hook_memory::is_news;
 
@@ -101,7 +101,7 @@ impl Trees<'_> {
         let site = self.site(&tree)?;
         let refreshed = self
             .import_and_follow(&tree, &site)
-            .and_then(|(tree, look)| self.refresh_target(&tree, &site, &look).map(|()| tree));
+            .and_then(|(tree, look)| self.refresh_target(&tree, &site, &look).map(|_| tree));
         let mut notes = Vec::new();
         if let Err(error) = close_to_others(&tree.path, tree.identity) {
             let path = tree.path.display();
@@ -135,6 +135,7 @@ impl Trees<'_> {
             Some(RunSandbox::Level(level)) => Some(Policy { level, ..policy }),
             None => Some(policy),
         };
+        notes.extend(self.weaker_note(policy.as_ref()));
         Ok(RunRequest {
             environment: self.run_environment(&tree),
             directory: tree.path.clone(),
@@ -219,6 +220,27 @@ impl Trees<'_> {
             let files = places(files.iter().copied(), self.host.home.as_deref(), variable);
             policy.hidden.retain(|path| !files.contains(path));
         }
+        self.allow_driver(request, name);
+    }
+
+    /// Lets an agent reach its model, where the network goes by name. Claude Code sends nothing else then, which would be
+    /// refused and told.
+    pub fn allow_driver(&self, request: &mut RunRequest, driver: &str) {
+        const ONLY_NEEDED: &str = "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC";
+        let by_name = |policy: &&mut Policy| policy.network == Network::Allow;
+        let Some(policy) = request.policy.as_mut().filter(by_name) else {
+            return;
+        };
+        let home = self.host.home.as_deref();
+        let hosts = driver_hosts(driver, home, &self.host.environment);
+        policy.hosts.extend(hosts);
+        let is_set = request
+            .environment
+            .iter()
+            .any(|(name, _)| name == ONLY_NEEDED);
+        if driver == "claude" && !is_set {
+            request.environment.push((ONLY_NEEDED.into(), "1".into()));
+        }
     }
 
     /// Whether the program that a name stands for lies where no run can write.
@@ -250,6 +272,17 @@ impl Trees<'_> {
         let below = mount_below_home(policy);
         let below = below.map(|point| read_only_home(&point));
         self.hidden_note().into_iter().chain(below).collect()
+    }
+
+    /// What a weaker level lets out, said once in a repository.
+    fn weaker_note(&self, policy: Option<&Policy>) -> Option<String> {
+        let level = policy?.level;
+        let note = format!(
+            "level {} does not cover: {} (to see this again: weald sandbox explain)",
+            level.as_str(),
+            level.not_covered().join("; ")
+        );
+        (level != Level::Full && is_news(self.place, &note)).then_some(note)
     }
 
     fn hidden_note(&self) -> Option<String> {

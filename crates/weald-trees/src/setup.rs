@@ -1,7 +1,7 @@
 //! Setting a new tree up: files of main that git ignores, shared folders, the user's hook, commands.
 //!
 //! With nothing configured it costs a few looks at files and no process. Files are copied by the host before anybody is in
-//! the tree; whatever runs, runs in the tree's sandbox at level full. Commands that the repository proposes run only after
+//! the tree; whatever runs, runs in the tree's sandbox at the configured level. Commands that the repository proposes run only after
 //! somebody approved exactly these.
 
 mod cargo;

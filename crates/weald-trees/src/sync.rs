@@ -8,6 +8,7 @@ use weald_git::is_ancestor;
 
 use super::inside::{BringIn, SyncEnd};
 use super::site::Site;
+use super::view::TreeView;
 use super::{TreeError, Trees};
 use weald_control::steps::step;
 
@@ -55,12 +56,22 @@ impl Brought {
 }
 
 impl Trees<'_> {
-    /// Brings the target in.
+    /// Brings the target in, unless a command runs there.
     pub fn sync(&self, name: Option<&str>, rebase: bool) -> Result<Synced, TreeError> {
         let view = self.look(name)?;
+        self.require_idle(&view.tree)?;
+        self.sync_looked(view, rebase)
+    }
+
+    /// The same for a command that runs there and asks for it: what else runs there is its own.
+    pub fn sync_beside_runs(&self, name: Option<&str>, rebase: bool) -> Result<Synced, TreeError> {
+        let view = self.look(name)?;
+        self.sync_looked(view, rebase)
+    }
+
+    fn sync_looked(&self, view: TreeView, rebase: bool) -> Result<Synced, TreeError> {
         let (tree, look) = (view.tree, view.look.unwrap_or_default());
         let site = self.site(&tree)?;
-        self.require_idle(&tree)?;
         if let Some(operation) = look.operation {
             return Err(TreeError::InOperation {
                 name: tree.name,

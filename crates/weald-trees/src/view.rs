@@ -56,6 +56,9 @@ pub(crate) struct Seen {
     status_at: Timestamp,
     #[serde(default)]
     problem: Option<String>,
+    /// The commit that HEAD held when the vault last took the work in and main's branch did not follow.
+    #[serde(default)]
+    kept: Option<String>,
 }
 
 /// A tree with what is known about it.
@@ -209,6 +212,7 @@ impl Trees<'_> {
             landed,
             status_at: self.now()?,
             problem: None,
+            kept: self.seen(&tree).and_then(|seen| seen.kept),
         };
         let file = self.seen_file(&tree);
         if let Some(directory) = file.parent() {
@@ -217,6 +221,17 @@ impl Trees<'_> {
         // A cache that can't be written costs time, nothing else.
         let _ = files::replace(&file, &serde_json::to_string(&seen).unwrap_or_default());
         Ok(self.known(tree))
+    }
+
+    /// What the vault took in of a tree, while main's branch stays where it is.
+    pub(crate) fn remember_kept(&self, tree: &Tree, look: &Look) {
+        // It is only shown.
+        let _ = self.remember(tree.clone(), look.clone());
+        if let Some(mut seen) = self.seen(tree) {
+            seen.kept.clone_from(&look.head);
+            let text = serde_json::to_string(&seen).unwrap_or_default();
+            let _ = files::replace(&self.seen_file(tree), &text);
+        }
     }
 
     /// What a look for something else found, if the last one found something else.
@@ -266,7 +281,8 @@ impl Trees<'_> {
         let unimported = exists && tree.kind == TreeKind::Sealed && {
             let recorded = tree.tip();
             let head = opened.ok().and_then(|(_, door)| peek_head(&door));
-            head.is_none_or(|head| head != recorded)
+            let kept = seen.as_ref().and_then(|seen| seen.kept.as_deref());
+            head.is_none_or(|head| head != recorded && Some(head.as_str()) != kept)
         };
         TreeView {
             exists,
@@ -282,20 +298,24 @@ impl Trees<'_> {
         }
     }
 
-    /// Brings the target's refs inside a sealed tree up to date; never a branch that the agent works on.
+    /// Brings the target's refs inside a sealed tree up to date; never a branch that the agent works on. Answers whether
+    /// there was anything to change.
     pub(crate) fn refresh_target(
         &self,
         tree: &Tree,
         site: &Site,
         look: &Look,
-    ) -> Result<(), TreeError> {
-        if tree.kind == TreeKind::Linked || look.branch.as_deref() == Some(&tree.target) {
-            return Ok(());
+    ) -> Result<bool, TreeError> {
+        if tree.kind == TreeKind::Linked {
+            return Ok(false);
         }
         let Some(tip) = self.target_tip(tree)? else {
-            return Ok(());
+            return Ok(false);
         };
-        let mut wanted = vec![(format!("refs/heads/{}", tree.target), tip)];
+        let mut wanted = Vec::new();
+        if look.branch.as_deref() != Some(&tree.target) {
+            wanted.push((format!("refs/heads/{}", tree.target), tip));
+        }
         let remote = format!("refs/remotes/origin/{}", tree.target);
         if let Some(commit) = self.repository().resolve(&remote)? {
             wanted.push((remote, commit.as_str().to_owned()));
@@ -312,11 +332,11 @@ impl Trees<'_> {
             }
         }
         if changes.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
         // A tree whose own refs are in the way keeps them; the look itself succeeded.
         let _ = self.visit(tree.name.as_str(), site, UpdateRefs(changes));
-        Ok(())
+        Ok(true)
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A visit has no network, a time limit, and writes the tree only when its job must. Its level is the strongest that this
 //! machine gives, decided by a probe before the tree is touched: nothing that a tree holds or does leads to a weaker one.
-//! Only a job that runs hooks (`begin_visit_as_a_run`) has what a run has: network, environment, caches, and level full.
+//! Only a job that runs hooks (`begin_visit_as_a_run`) has what a run has: network, environment, caches, and the configured level.
 
 use std::ffi::OsString;
 use std::io::{self, BufReader, Write};
@@ -110,11 +110,14 @@ impl Trees<'_> {
             Access::Write => limit,
         };
         let level = strongest_level(Network::Off, &self.host.helper)?;
+        let mut policy = self.visit_policy(site, access);
+        policy.level = level;
+        if level == Level::Landlock {
+            // It keeps nothing from a directory that is written; here it is weald itself that writes.
+            policy.mask.clear();
+        }
         let room = Room {
-            policy: Policy {
-                level,
-                ..self.visit_policy(site, access)
-            },
+            policy,
             environment: self.visit_environment(),
             limit,
             announcement: None,
@@ -123,7 +126,7 @@ impl Trees<'_> {
     }
 
     /// Starts a job that runs hooks, for as long as `limit`: they have what every command in the tree has (`weald run`), at
-    /// level full or not at all. Once it takes longer than a moment, `announcement` and its output are shown.
+    /// the configured level. Once it takes longer than a moment, `announcement` and its output are shown.
     pub(crate) fn begin_visit_as_a_run<J: Job>(
         &self,
         tree: &Tree,
@@ -134,10 +137,7 @@ impl Trees<'_> {
         let (name, site) = (tree.name.as_str(), self.site(tree)?);
         let at = self.workplace(&site, J::ACCESS)?;
         let room = Room {
-            policy: Policy {
-                level: Level::Full,
-                ..self.run_policy(tree)
-            },
+            policy: self.run_policy(tree),
             environment: self.run_environment(tree),
             limit,
             announcement: Some(announcement),
@@ -195,7 +195,6 @@ impl Trees<'_> {
             directory: site.path.clone(),
             environment: room.environment,
             streams: [Stdio::piped(), Stdio::piped(), Stdio::piped()],
-            passed: None,
         };
         let mut running = launch(&policy, invocation).map_err(|error| match error {
             SandboxError::Unavailable { .. } => error.into(),

@@ -19,6 +19,7 @@ use crate::finding::{Finding, Found};
 use crate::repair::Repair;
 use crate::survey::Survey;
 use weald_agents::drivers::secrets_of;
+use weald_agents::is_home_in_use;
 use weald_control::confinement::home_layer_of_tree;
 use weald_control::files;
 use weald_control::marker::MARKER;
@@ -187,7 +188,10 @@ pub(crate) fn logins(survey: &Survey<'_>) -> Found {
     let mut found = Vec::new();
     for home in own.chain(gone).flat_map(|(path, _)| paths_in(&path)) {
         let driver = home.file_name().and_then(|name| name.to_str());
-        for secret in secrets_of(driver.unwrap_or_default()) {
+        // Also of one that a person runs, of which there is no record.
+        let is_free = !is_home_in_use(&home);
+        let secrets = secrets_of(driver.unwrap_or_default()).iter();
+        for secret in secrets.filter(|_| is_free) {
             if is_older(&home.join(secret), FRESH) {
                 let what = format!("{secret} in {} is of an agent that ended", home.display());
                 let repair = Repair::ForgetLogin(home.clone(), secret);

@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use weald_core::Timestamp;
+use weald_core::agent::Agent;
 use weald_core::binding::{self, BindStart};
 use weald_core::event::{Change, Event, EventKind};
 use weald_core::id::{LandingId, Seq, TaskId, TreeId};
 use weald_core::landing::Landing;
 use weald_core::name::{SessionName, TreeName};
-use weald_core::store::{Durability, EventFilter, Read, StoreError, Write};
+use weald_core::store::{AgentFilter, Durability, EventFilter, Read, StoreError, Write};
 use weald_core::task::{Task, TaskStatus};
 use weald_core::task_rules::TaskInput;
 use weald_core::tree::{Trash, Tree, TreeLock};
@@ -138,10 +139,15 @@ impl Upkeep<'_> {
         Ok(found)
     }
 
-    /// The last operation that stands, if the caller may take it back without naming it.
+    /// The last operation that stands, if the caller or an agent that the caller started did it.
     pub fn last_operation(&self) -> Result<Operation, UndoError> {
+        let agents = self
+            .trees
+            .engine
+            .look(|tx| tx.agents(&AgentFilter::default()))?;
+        let is_mine = |actor: Option<&SessionName>| is_of(actor, self.trees.actor(), &agents);
         let found = self.in_window(|events, is_whole| {
-            let found = last_operation(events, self.trees.actor());
+            let found = last_operation(events, is_mine);
             (is_whole || !matches!(found, Ok(None))).then_some(found)
         })?;
         match found {
@@ -199,6 +205,37 @@ impl Upkeep<'_> {
         }
     }
 
+    /// What undoing a landing will do to its target, in words: the caller hears of it before.
+    pub fn what_undoing_lands(
+        &self,
+        operation: &Operation,
+        id: LandingId,
+    ) -> Result<String, UndoError> {
+        let landing = self.landings.landing(id)?;
+        let commit = landing.new_tip.as_deref().unwrap_or_default();
+        let commit = &commit[..commit.len().min(8)];
+        let (target, name) = (&landing.target, &landing.tree);
+        let mut told = format!(
+            "{operation} put {commit} on {target} for {name}; a commit that reverts it will land on {target}, through the queue and the gate"
+        );
+        if let Way::Revert {
+            tree: Some(part), ..
+        } = &operation.way
+        {
+            told.push_str(&format!("; worktree {} will be restored", part.name));
+        }
+        if let Way::Revert {
+            reverts: Some(other),
+            ..
+        } = &operation.way
+        {
+            told.push_str(&format!(
+                "; the changes of landing {other} will be restored"
+            ));
+        }
+        Ok(told)
+    }
+
     /// What follows once a landing is reverted: its tree comes back, if its name is free.
     pub fn undo_landed(
         &self,
@@ -206,7 +243,7 @@ impl Upkeep<'_> {
         revert: &Landing,
     ) -> Result<Undone, UndoError> {
         let mut told = Undone::of(operation);
-        let Way::Revert { landing, tree } = &operation.way else {
+        let Way::Revert { landing, tree, .. } = &operation.way else {
             return Ok(told);
         };
         told.landing = Some(*landing);
@@ -454,10 +491,27 @@ fn require_lock(
         .ok_or(UndoError::OtherLock)
 }
 
+/// Whether `actor` is `me`, or an agent that I started, or that one of mine started.
+fn is_of(actor: Option<&SessionName>, me: Option<&SessionName>, agents: &[Agent]) -> bool {
+    let mut above = actor;
+    // Each step is one agent further up, and no chain is longer than there are agents.
+    for _ in 0..=agents.len() {
+        if above == me {
+            return true;
+        }
+        let agent = agents.iter().rfind(|agent| Some(&agent.session) == above);
+        match agent {
+            Some(agent) => above = agent.spawned_by.as_ref(),
+            None => return false,
+        }
+    }
+    false
+}
+
 fn why(refused: &NotByItself) -> String {
     match refused.why {
         Unasked::Gone => in_vault(parts_of(&refused.last)),
-        Unasked::Others => "it is not your operation".to_owned(),
+        Unasked::Others => "another session did it".to_owned(),
         Unasked::Older => "the operations after it were already undone".to_owned(),
     }
 }

@@ -4,8 +4,7 @@ pub mod parsing;
 
 use clap::{Args, Parser, Subcommand};
 use weald_app::Failure;
-use weald_app::operations::agent_views::ListAgents;
-use weald_app::operations::configuration::ShowConfig;
+use weald_app::operations::cost::ShowCost;
 use weald_app::operations::landing::VerifyTarget;
 use weald_app::operations::looking::{
     CheckTrees, DiffTree, FindPath, ListTrees, ShowBoard, ShowPorts, ShowTree,
@@ -19,11 +18,11 @@ use weald_core::SignedDuration;
 use weald_core::name::SessionName;
 
 use crate::commands::{
-    adopt, agent, approve, board, clean, completions, config, conflicts, demo, diff, doctor,
-    ensure, enter, events, habits, hook, init, inside, install, keep, land, list, man, mcp, msg,
-    new, operate, path, phase, pool, ports, queue, race, rescue, restore, resume, revert, rm, run,
-    sandbox, session, setup, shell_init, snapshot, status, supervise_agent, sweep, sync, task,
-    tell_tracker, trash, trust, undo, usage, vault, verify, work, worker,
+    adopt, agent, approve, attach, board, clean, completions, config, conflicts, cost, demo, diff,
+    doctor, ensure, enter, events, habits, hook, init, inside, install, keep, land, list, man, mcp,
+    msg, new, operate, path, phase, pool, ports, queue, race, rescue, restore, resume, revert, rm,
+    run, sandbox, session, setup, shell_init, snapshot, status, supervise_agent, sweep, sync, task,
+    tell_tracker, tell_user, trash, trust, undo, usage, vault, verify, work, worker,
 };
 use crate::completion;
 use crate::context::Context;
@@ -70,14 +69,17 @@ enum Command {
     Race(race::Race),
     Rescue(rescue::Rescue),
     /// Start, watch and steer agents in the background
-    #[command(subcommand)]
-    Agent(agent::Agent),
+    Agent(agent::AgentArgs),
+    Attach(attach::Attach),
     Resume(resume::Resume),
     Worker(worker::Worker),
+    Cost(cost::Cost),
     #[command(hide = true)]
     SuperviseAgent(supervise_agent::SuperviseAgent),
     #[command(hide = true)]
     TellTracker(tell_tracker::TellTracker),
+    #[command(hide = true)]
+    TellUser(tell_user::TellUser),
     #[command(hide = true)]
     Operate(operate::Operate),
     Land(land::Land),
@@ -104,34 +106,24 @@ enum Command {
     Trust(trust::Trust),
     ShellInit(shell_init::ShellInit),
     /// List, restore or permanently delete removed worktrees
-    #[command(
-        subcommand,
-        hide = true,
-        after_help = "Now: weald restore, weald clean --trash"
-    )]
-    Trash(trash::Trash),
+    #[command(hide = true, after_help = "Now: weald restore, weald clean --trash")]
+    Trash(Group<trash::Trash>),
     /// Save and restore the state of a worktree
-    #[command(subcommand)]
-    Snapshot(snapshot::Snapshot),
+    Snapshot(Group<snapshot::Snapshot>),
     /// Show, fill or empty the pool of spare worktrees
-    #[command(subcommand)]
-    Pool(pool::Pool),
+    Pool(Group<pool::Pool>),
     /// Show and maintain the shared object store
     #[command(
-        subcommand,
         hide = true,
         after_help = "Now: weald restore --purged, weald clean --vault"
     )]
-    Vault(vault::Vault),
+    Vault(Group<vault::Vault>),
     /// Add, claim and finish tasks
-    #[command(subcommand)]
-    Task(task::Task),
+    Task(Group<task::Task>),
     /// Send and read messages between sessions
-    #[command(subcommand)]
-    Msg(msg::Msg),
+    Msg(Group<msg::Msg>),
     /// Show sessions and whether they are alive
-    #[command(subcommand)]
-    Session(session::Session),
+    Session(Group<session::Session>),
     Events(events::Events),
     Mcp(mcp::Mcp),
     Install(install::Install),
@@ -139,11 +131,8 @@ enum Command {
     #[command(subcommand, hide = true)]
     Hook(hook::Hook),
     /// Run sandboxed commands and check the sandbox
-    #[command(subcommand)]
-    Sandbox(sandbox::Sandbox),
-    /// Show and change configuration
-    #[command(subcommand)]
-    Config(config::Config),
+    Sandbox(Group<sandbox::Sandbox>),
+    Config(config::ConfigArgs),
     Completions(completions::Completions),
     Man(man::Man),
     #[command(flatten)]
@@ -176,10 +165,13 @@ impl Cli {
             Some(Command::Race(command)) => command.run(context),
             Some(Command::Rescue(command)) => command.run(context),
             Some(Command::Agent(command)) => command.run(context),
+            Some(Command::Attach(command)) => command.run(context),
             Some(Command::Resume(command)) => command.run(context),
             Some(Command::Worker(command)) => command.run(context),
+            Some(Command::Cost(command)) => command.run(context),
             Some(Command::SuperviseAgent(command)) => command.run(context),
             Some(Command::TellTracker(command)) => command.run(context),
+            Some(Command::TellUser(command)) => command.run(context),
             Some(Command::Operate(command)) => command.run(context),
             Some(Command::Land(command)) => command.run(context),
             Some(Command::Queue(command)) => command.run(context),
@@ -199,18 +191,18 @@ impl Cli {
             Some(Command::Setup(command)) => command.run(context),
             Some(Command::Trust(command)) => command.run(context),
             Some(Command::ShellInit(command)) => command.run(context),
-            Some(Command::Trash(command)) => command.run(context),
-            Some(Command::Snapshot(command)) => command.run(context),
-            Some(Command::Pool(command)) => command.run(context),
-            Some(Command::Vault(command)) => command.run(context),
-            Some(Command::Task(command)) => command.run(context),
-            Some(Command::Msg(command)) => command.run(context),
-            Some(Command::Session(command)) => command.run(context),
+            Some(Command::Trash(group)) => group.chosen().run(context),
+            Some(Command::Snapshot(group)) => group.chosen().run(context),
+            Some(Command::Pool(group)) => group.chosen().run(context),
+            Some(Command::Vault(group)) => group.chosen().run(context),
+            Some(Command::Task(group)) => group.chosen().run(context),
+            Some(Command::Msg(group)) => group.chosen().run(context),
+            Some(Command::Session(group)) => group.chosen().run(context),
             Some(Command::Events(command)) => command.run(context),
             Some(Command::Mcp(command)) => command.run(context),
             Some(Command::Install(command)) => command.run(context),
             Some(Command::Hook(command)) => command.run(context),
-            Some(Command::Sandbox(command)) => command.run(context),
+            Some(Command::Sandbox(group)) => group.chosen().run(context),
             Some(Command::Config(command)) => command.run(context),
             Some(Command::Completions(command)) => command.run(context),
             Some(Command::Man(command)) => command.run(context),
@@ -242,19 +234,31 @@ impl Cli {
         use task::Task;
         match &self.command {
             None => ShowBoard::READS,
-            Some(Command::Task(command)) => matches!(
-                command,
-                Task::List(_) | Task::Ready(_) | Task::Show(_) | Task::Export(_)
-            ),
-            Some(Command::Trash(trash::Trash::List(_))) => ListTrash::READS,
-            Some(Command::Session(command)) => command.only_reads(),
-            Some(Command::Agent(agent::Agent::List(_))) => ListAgents::READS,
-            Some(Command::Agent(agent::Agent::Logs(_))) => true,
-            Some(Command::Snapshot(snapshot::Snapshot::List(_))) => ListSnapshots::READS,
-            Some(Command::Pool(pool::Pool::Status(_))) => ShowPool::READS,
-            Some(Command::Vault(vault::Vault::Status(_))) => ShowVault::READS,
-            Some(Command::Vault(vault::Vault::List(_))) => ListKeptWork::READS,
+            Some(Command::Task(group)) => group.is(|command| {
+                matches!(
+                    command,
+                    Task::List(_) | Task::Ready(_) | Task::Show(_) | Task::Export(_)
+                )
+            }),
+            Some(Command::Trash(group)) => {
+                group.is(|command| matches!(command, trash::Trash::List(_))) && ListTrash::READS
+            }
+            Some(Command::Session(group)) => group.is(session::Session::only_reads),
+            Some(Command::Agent(command)) => command.only_reads(),
+            Some(Command::Snapshot(group)) => {
+                let lists = |command: &_| matches!(command, snapshot::Snapshot::List(_));
+                group.is(lists) && ListSnapshots::READS
+            }
+            Some(Command::Pool(group)) => {
+                group.is(|command| matches!(command, pool::Pool::Status(_))) && ShowPool::READS
+            }
+            Some(Command::Vault(group)) => group.is(|command| match command {
+                vault::Vault::Status(_) => ShowVault::READS,
+                vault::Vault::List(_) => ListKeptWork::READS,
+                vault::Vault::Restore(_) | vault::Vault::Maintain(_) => false,
+            }),
             Some(Command::Queue(command)) => command.only_reads(),
+            Some(Command::Cost(_)) => ShowCost::READS,
             Some(Command::Events(_)) => events::Events::READS,
             Some(Command::Operate(command)) => command.only_reads(),
             Some(Command::Restore(command)) => command.only_reads(),
@@ -267,7 +271,7 @@ impl Cli {
             Some(Command::Path(_)) => FindPath::READS,
             Some(Command::Ports(_)) => ShowPorts::READS,
             Some(Command::Diff(_)) => DiffTree::READS,
-            Some(Command::Config(config::Config::Show(_))) => ShowConfig::READS,
+            Some(Command::Config(command)) => command.only_reads(),
             Some(_) => false,
         }
     }
@@ -276,15 +280,16 @@ impl Cli {
     pub fn run_inside(self, inside: &inside::Inside<'_>) -> Result<u8, Failure> {
         match self.command {
             None => inside::overview(inside),
-            Some(Command::Task(command)) => command.run(inside.context),
-            Some(Command::Msg(command)) => command.run(inside.context),
-            Some(Command::Session(command)) => command.run(inside.context),
+            Some(Command::Task(group)) => group.chosen().run(inside.context),
+            Some(Command::Msg(group)) => group.chosen().run(inside.context),
+            Some(Command::Session(group)) => group.chosen().run(inside.context),
             Some(Command::Events(command)) => command.run(inside.context),
             Some(Command::Status(command)) => command.run(inside.context),
             Some(Command::Show(command)) => command.run(inside.context),
             Some(Command::Path(command)) => command.run(inside.context),
             Some(Command::Diff(command)) => command.run(inside.context),
-            Some(Command::Snapshot(command)) => command.run(inside.context),
+            Some(Command::Snapshot(group)) => group.chosen().run(inside.context),
+            Some(Command::Sync(command)) => command.run(inside.context),
             Some(Command::Land(command)) => command.run(inside.context),
             Some(Command::Hook(command)) => command.inside(inside),
             // These need no repository, or ask the broker themselves.
@@ -302,7 +307,28 @@ impl Cli {
     }
 }
 
+// A group of commands; alone it lists what there is. The group's enum says what it is for.
 #[derive(Args)]
+struct Group<C: Subcommand + Default> {
+    #[command(subcommand)]
+    command: Option<C>,
+}
+
+impl<C: Subcommand + Default> Group<C> {
+    fn chosen(self) -> C {
+        self.command.unwrap_or_default()
+    }
+
+    /// Whether the command is such a one.
+    fn is(&self, such: impl Fn(&C) -> bool) -> bool {
+        match &self.command {
+            Some(command) => such(command),
+            None => such(&C::default()),
+        }
+    }
+}
+
+#[derive(Args, Default)]
 pub struct SessionArg {
     /// Your session (default: $WEALD_SESSION, then that of your agent)
     #[arg(long, value_name = "NAME", add = completion::sessions())]

@@ -1,5 +1,6 @@
 //! One call of the command line: what every operation is run with, and where its answer is printed.
 
+use std::io::IsTerminal;
 use std::ops::Deref;
 
 use anstream::AutoStream;
@@ -35,12 +36,9 @@ pub fn app_of(global: &GlobalArgs) -> Result<App, Failure> {
         Box::new(Screen::new(stderr, Form::Text))
     };
     let environment = Environment::read();
-    Ok(App::new(
-        narration,
-        environment,
-        directory,
-        global.set.clone(),
-    ))
+    let at_terminal = std::io::stdout().is_terminal() || std::io::stderr().is_terminal();
+    let app = App::new(narration, environment, directory, global.set.clone());
+    Ok(app.for_terminal(at_terminal))
 }
 
 impl<'a> Context<'a> {

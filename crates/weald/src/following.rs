@@ -9,11 +9,11 @@ use std::thread;
 use anstream::AutoStream;
 use weald_app::progress::{LogReader, LogView, Shown};
 use weald_app::screen::{Form, Screen, clean};
-use weald_app::supervision::{SUPERVISOR_LOG, Tail};
+use weald_app::supervision::{Look, SUPERVISOR_LOG, Tail};
 use weald_app::{Failure, Ground, agent_folder, open_own};
 use weald_core::agent::AgentId;
 
-use crate::ui::{Ui, nobody_reads};
+use crate::ui::{Ui, line_width, nobody_reads};
 
 /// Shows an agent's output, and what its supervisor says, as far as it is new.
 pub fn output_of(ui: &Ui, ground: &Ground, id: AgentId) -> Result<Shown, Failure> {
@@ -74,8 +74,8 @@ pub fn log_of(
             log.typed = typed_lines();
             log.tail.news_of(lines)?
         }
-        LogView::Kept { lines, raw } => {
-            log.tail = log.tail.whole(raw);
+        LogView::Kept { lines, raw, full } => {
+            log.tail = log.tail.whole(raw).shown(Look { full, ..look(ui) });
             log.tail.all_of(lines)?
         }
     };
@@ -99,6 +99,16 @@ impl LogReader for Log {
     }
 }
 
+/// How an agent's output is shown where it goes.
+fn look(ui: &Ui) -> Look {
+    Look {
+        width: line_width().filter(|_| !ui.is_json()),
+        full: false,
+        // A stream that goes to no terminal takes them off.
+        colours: true,
+    }
+}
+
 /// What is typed, line by line; nothing comes where nothing can be read.
 fn typed_lines() -> Receiver<String> {
     let (lines, typed) = mpsc::channel();
@@ -116,7 +126,7 @@ impl Log {
     /// From its beginning.
     fn new(ui: &Ui, ground: &Ground, id: AgentId) -> Result<Self, Failure> {
         Ok(Self {
-            tail: Tail::new(ground, id)?,
+            tail: Tail::new(ground, id)?.shown(look(ui)),
             // The answer of `--json` is one object, so what an agent says goes beside it.
             screen: Screen::new(
                 match ui.is_json() {

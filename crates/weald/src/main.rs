@@ -3,6 +3,7 @@
 //! A face and nothing more: parse, call the engine, print. stdout is the answer, stderr the narration; `--json` prints
 //! one object with `schema_version`. What any error looks like, and its exit code, is decided in weald-app's `failure.rs`.
 
+mod attaching;
 mod cli;
 mod commands;
 mod completion;

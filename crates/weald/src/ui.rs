@@ -21,21 +21,26 @@ pub use table::Table;
 pub use time::{ago, left};
 pub use weald_app::screen::{Form, Screen, because, clean, clean_line};
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufRead, IsTerminal, Read, Write};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use anstream::AutoStream;
 use clap::ColorChoice;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use serde::Serialize;
+use unicode_width::UnicodeWidthStr;
 
 use weald_app::progress::{FinishedTask, LogReader, LogView, Shown, Stage};
 use weald_app::{Failure, Ground, Review, exit};
 use weald_core::agent::AgentId;
+use weald_core::attention::Attention;
+use weald_core::config::NotifyBy;
 use weald_core::name::SessionName;
+use weald_terminal::Left;
 
 use self::review::print_review;
-use crate::following;
+use crate::{attaching, following};
 
 /// For whom to print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +65,24 @@ impl weald_app::progress::Progress for Ui {
 
     fn warn(&self, text: &str) {
         self.narrate("warning: ", text);
+    }
+
+    fn call_person(&self, attention: &Attention, how: NotifyBy) {
+        if self.format != Format::Plain || !io::stderr().is_terminal() {
+            return;
+        }
+        let mut screen = Screen::new(io::stderr().lock(), Form::Text);
+        // A terminal that does not take it has nothing to be told.
+        let _ = match how {
+            NotifyBy::Off => Ok(()),
+            NotifyBy::Bell => screen.control("\x07"),
+            NotifyBy::Osc9 => screen
+                .control("\x1b]9;")
+                .and_then(|()| write!(screen, "weald: {}", attention.text))
+                .and_then(|()| screen.flush())
+                .and_then(|()| screen.control("\x07")),
+        };
+        let _ = screen.flush();
     }
 
     fn begins(&self, text: &str) {
@@ -87,6 +110,19 @@ impl weald_app::progress::Progress for Ui {
         following::log_of(self, ground, id, view)
     }
 
+    fn terminal(
+        &self,
+        id: AgentId,
+        host: UnixStream,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<Left, Failure> {
+        attaching::require_terminal()?;
+        self.note(&format!(
+            "Attached to {id}; Ctrl-\\ detaches and leaves it running"
+        ));
+        attaching::show(host, is_stopped)
+    }
+
     fn review(&self, review: &Review) -> Result<(), Failure> {
         if !self.is_json() {
             let mut out = self.out();
@@ -94,6 +130,20 @@ impl weald_app::progress::Progress for Ui {
             out.flush()?;
         }
         Ok(())
+    }
+
+    /// Whatever is not a clear yes is a no.
+    fn confirm(&self, question: &str) -> Result<bool, Failure> {
+        if self.is_json() || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+            return Ok(true);
+        }
+        let mut err = self.err();
+        write!(err, "{question} [y/N] ")?;
+        err.flush()?;
+        let mut answer = String::new();
+        io::stdin().lock().take(100).read_line(&mut answer)?;
+        let answer = answer.trim();
+        Ok(answer.eq_ignore_ascii_case("y") || answer.eq_ignore_ascii_case("yes"))
     }
 
     fn finished(&self, worker: &SessionName, done: &FinishedTask) -> Result<(), Failure> {
@@ -243,20 +293,38 @@ pub fn joined(text: &str) -> String {
 
 /// As much of a text as fits beside what takes `used` columns of a line.
 pub fn fitting(text: &str, used: usize) -> String {
-    let room = width().unwrap_or(80).min(80).saturating_sub(used);
+    let room = line_width().unwrap_or(80).min(80).saturating_sub(used);
     table::cut(text, room.max(10))
 }
 
 /// As much of a text as fits into the rest of a line of which `used` columns are taken; all of it for programs.
 pub fn within(text: &str, used: usize) -> String {
-    match width() {
+    match line_width() {
         Some(width) => table::cut(text, width.saturating_sub(used).max(10)),
         None => text.to_owned(),
     }
 }
 
+/// The same text on as many lines as it takes, each further one indented by so many columns; one line for programs.
+pub fn wrapped(text: &str, columns: usize) -> String {
+    let room = line_width().map_or(usize::MAX, |width| width.saturating_sub(columns).max(20));
+    let mut lines = vec![String::new()];
+    for word in clean_line(text).split(' ') {
+        let line = lines.last_mut().expect("there is one");
+        if !line.is_empty() && line.width() + 1 + word.width() > room {
+            lines.push(word.to_owned());
+            continue;
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    lines.join(&format!("\n{}", " ".repeat(columns)))
+}
+
 /// How wide a line may be: the terminal's width; programs get all of it.
-fn width() -> Option<usize> {
+pub fn line_width() -> Option<usize> {
     if !io::stdout().is_terminal() {
         return None;
     }

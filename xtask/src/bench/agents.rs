@@ -75,7 +75,7 @@ impl Field {
             start.args(["work", "--new", &subject, "--detach", "--", "sleep", "600"]);
             starts.push(measure(&mut start)?.wall);
         }
-        let supervisors = self.supervisors()?;
+        let supervisors = supervisors_in(&self.repository())?;
         // What happens at the start is over by then.
         thread::sleep(Duration::from_secs(3));
         let before: Vec<Duration> = supervisors.iter().map(|pid| cpu(*pid)).collect();
@@ -111,7 +111,7 @@ impl Field {
             worst(&shares),
             verdict(worst(&shares) < 0.5)
         ));
-        while !self.supervisors()?.is_empty() {
+        while !supervisors_in(&self.repository())?.is_empty() {
             thread::sleep(Duration::from_millis(50));
         }
         Ok(())
@@ -135,25 +135,25 @@ impl Field {
         ));
         Ok(())
     }
+}
 
-    /// The supervisors of this repository.
-    fn supervisors(&self) -> io::Result<Vec<u32>> {
-        let here = self.repository().canonicalize()?;
-        let is_ours = |pid: &u32| {
-            let place = Path::new("/proc").join(pid.to_string());
-            let words = fs::read(place.join("cmdline")).unwrap_or_default();
-            let mut words = words.split(|byte| *byte == 0);
-            words.any(|word| word == b"supervise-agent")
-                && fs::read_link(place.join("cwd")).is_ok_and(|cwd| cwd == here)
-        };
-        let entries = fs::read_dir("/proc")?.flatten();
-        let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        Ok(numbers.filter(is_ours).collect())
-    }
+/// The supervisors that work in a repository.
+pub(super) fn supervisors_in(repository: &Path) -> io::Result<Vec<u32>> {
+    let here = repository.canonicalize()?;
+    let is_ours = |pid: &u32| {
+        let place = Path::new("/proc").join(pid.to_string());
+        let words = fs::read(place.join("cmdline")).unwrap_or_default();
+        let mut words = words.split(|byte| *byte == 0);
+        words.any(|word| word == b"supervise-agent")
+            && fs::read_link(place.join("cwd")).is_ok_and(|cwd| cwd == here)
+    };
+    let entries = fs::read_dir("/proc")?.flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    Ok(numbers.filter(is_ours).collect())
 }
 
 /// Megabytes that the kernel counts under these names.
-fn values(pids: &[u32], names: &[&str]) -> Vec<f64> {
+pub(super) fn values(pids: &[u32], names: &[&str]) -> Vec<f64> {
     let of = |pid: &u32| {
         let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
         let counted = text.lines().filter_map(|line| {

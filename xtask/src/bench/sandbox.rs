@@ -25,7 +25,8 @@ pub fn run() -> io::Result<()> {
     let tree = lab.path().join("tree");
     fs::create_dir(&tree)?;
     starts(&weald, &tree)?;
-    work(&weald, &tree)
+    work(&weald, &tree)?;
+    super::network::run(&weald, &tree)
 }
 
 fn starts(weald: &Path, tree: &Path) -> io::Result<()> {
@@ -140,7 +141,6 @@ fn inside(weald: &Path, tree: &Path, level: Level, argv: &[&str]) -> io::Result<
         directory: PathBuf::from(tree),
         environment: vec![("PATH".into(), path)],
         streams: [Stdio::null(), Stdio::null(), Stdio::null()],
-        passed: None,
     };
     let started = Instant::now();
     match launch(&policy, invocation)

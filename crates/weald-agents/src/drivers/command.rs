@@ -8,7 +8,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use weald_core::config::PromptBy;
 
-use super::{Brief, Driver, DriverError, Input, Observed, Start, Variable, has_driver, program};
+use super::{Brief, Driver, DriverError, Form, Input, Observed, Start, Variable, program};
 
 /// The longest word that Linux passes to a program.
 const WORD_LIMIT: usize = 128 * 1024 - 1;
@@ -58,7 +58,7 @@ impl Command {
     pub(super) fn configured(
         key: &'static str,
         name: &str,
-        line: &str,
+        (line, arguments): (&str, &[OsString]),
         prompt: Prompt,
     ) -> Result<Box<dyn Driver>, DriverError> {
         let bad = |why| DriverError::BadCommandLine {
@@ -70,9 +70,10 @@ impl Command {
         if words.is_empty() {
             return Err(bad("names no program"));
         }
+        let words = words.into_iter().map(OsString::from);
         Ok(Box::new(Self {
             name: name.to_owned(),
-            words: words.into_iter().map(OsString::from).collect(),
+            words: words.chain(arguments.iter().cloned()).collect(),
             prompt,
         }))
     }
@@ -125,16 +126,6 @@ fn has_prompt(word: &OsString) -> bool {
     has(b"{prompt}") || has(b"{prompt_file}")
 }
 
-/// Whoever types an agent's program gets it as it is, without its driver.
-fn note(words: &[OsString]) -> Option<String> {
-    let program = Path::new(words.first()?).file_name()?.to_str()?;
-    has_driver(program).then(|| {
-        format!(
-            "`{program}` is run as a plain command; `--driver {program}` gives it a private home and reads what it does"
-        )
-    })
-}
-
 impl Driver for Command {
     fn name(&self) -> &str {
         &self.name
@@ -159,11 +150,15 @@ impl Driver for Command {
     }
 
     fn start(&self, brief: &Brief<'_>) -> Result<Start, DriverError> {
-        let mut words = self.words.clone();
-        let is_typed = self.prompt == Prompt::Variable;
-        if !is_typed {
-            words.extend_from_slice(brief.arguments);
+        // Its input is the terminal.
+        if brief.form == Form::Typed
+            || (brief.form == Form::Interactive && self.prompt == Prompt::Stdin)
+        {
+            return Err(DriverError::NotInteractive {
+                driver: self.name.clone(),
+            });
         }
+        let mut words = self.words.clone();
         let mut input = Input::Nothing;
         if !words.iter().any(has_prompt) {
             match self.prompt {
@@ -178,11 +173,7 @@ impl Driver for Command {
             command: command.collect::<Result<_, _>>()?,
             environment: Vec::new(),
             input,
-            notes: is_typed
-                .then(|| note(&words))
-                .flatten()
-                .into_iter()
-                .collect(),
+            notes: Vec::new(),
         })
     }
 

@@ -3,15 +3,21 @@
 //! The private folder was written by an agent before, so the host writes there only through a [`Door`]: no link is
 //! followed, and whatever lies in the way is replaced or refused. Files are copied anew at each start; a folder once,
 //! because an agent may have added to it.
+//!
+//! The host reads what the sandbox hides, and others may have put links among the user's skills. So a file is copied only
+//! if its real path is hidden from no run, and what lies in an entry of a folder only if it is really in there.
 
-use std::fs;
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, Read};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
+use weald_core::secrets::{login_files_of, places};
 use weald_git::Door;
 
 use super::{Brief, DriverError};
-use weald_control::files::read_small_bytes;
 
 /// The largest file that is copied.
 const FILE_LIMIT: u64 = 16 << 20;
@@ -33,6 +39,7 @@ pub(super) struct Seed<'a> {
     from: Option<PathBuf>,
     home: &'a Path,
     door: Door,
+    unseen: Unseen,
     notes: Vec<String>,
 }
 
@@ -41,6 +48,112 @@ struct Room {
     files: usize,
     bytes: u64,
     is_short: bool,
+    left_out: Vec<PathBuf>,
+}
+
+/// What runs do not see, so that no copy of it may reach them.
+struct Unseen {
+    places: Vec<Place>,
+    /// The files that the driver logs in with; they are hidden, and copied on purpose.
+    logins: Vec<PathBuf>,
+    /// The user's folder, as the kernel names it.
+    source: Option<PathBuf>,
+}
+
+/// A hidden file or folder.
+struct Place {
+    /// Where its name is, which may be a link.
+    entry: PathBuf,
+    real: PathBuf,
+}
+
+impl Unseen {
+    fn new(driver: &str, brief: &Brief<'_>, source: Option<&Path>) -> Self {
+        let place = |path: &PathBuf| Place {
+            entry: entry_of(path),
+            real: path.canonicalize().unwrap_or_else(|_| path.clone()),
+        };
+        let variable = |name: &str| (brief.variable)(name).map(PathBuf::from);
+        let logins = login_files_of(driver).iter().copied();
+        let logins = places(logins, brief.user_home, variable);
+        Self {
+            places: brief.hidden.iter().map(place).collect(),
+            logins: logins.iter().map(|path| entry_of(path)).collect(),
+            source: source.and_then(|source| source.canonicalize().ok()),
+        }
+    }
+
+    /// Whether a real path is hidden. For a login, its own file and those of the driver are not.
+    fn holds(&self, real: &Path, login: Option<&Path>) -> bool {
+        let login = login.map(entry_of);
+        let is_login = |place: &Place| {
+            let login = login.as_ref();
+            login.is_some_and(|own| *own == place.entry || self.logins.contains(&place.entry))
+        };
+        // The user's own folder was named to be copied from, even if all of it is hidden.
+        let is_source = |place: &Place| {
+            let source = self.source.as_ref();
+            source.is_some_and(|it| it.starts_with(&place.real) && real.starts_with(it))
+        };
+        let is_hidden =
+            |place: &Place| real.starts_with(&place.real) && !is_login(place) && !is_source(place);
+        // Files in /proc show weald's own environment and memory.
+        real.starts_with("/proc") || self.places.iter().any(is_hidden)
+    }
+
+    /// Reads a file that is not hidden and, if `within` is given, really lies in there; `None` if there is none. What was
+    /// opened is checked, so a link that changes meanwhile leads nowhere else.
+    fn read(
+        &self,
+        path: &Path,
+        within: Option<&Path>,
+        login: Option<&Path>,
+    ) -> io::Result<Option<(Vec<u8>, Metadata)>> {
+        let nonblocking = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+        let mut options = OpenOptions::new();
+        let file = match options.read(true).custom_flags(nonblocking).open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let found = file.metadata()?;
+        if !found.is_file() {
+            return Err(io::Error::other("it is not a regular file"));
+        }
+        let real = real_path(&file, &found)?;
+        if self.holds(&real, login) {
+            return Err(io::Error::other("it is hidden from runs"));
+        }
+        if within.is_some_and(|folder| !real.starts_with(folder)) {
+            return Err(io::Error::other("it is a link out of its folder"));
+        }
+        if found.len() > FILE_LIMIT {
+            return Err(io::Error::other(format!(
+                "it is larger than {FILE_LIMIT} bytes"
+            )));
+        }
+        let mut bytes = Vec::new();
+        file.take(FILE_LIMIT).read_to_end(&mut bytes)?;
+        Ok(Some((bytes, found)))
+    }
+}
+
+/// A path whose folder is as the kernel names it.
+fn entry_of(path: &Path) -> PathBuf {
+    let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
+    match (folder, path.file_name()) {
+        (Some(folder), Some(name)) => folder.join(name),
+        _ => path.to_owned(),
+    }
+}
+
+/// Where an opened file lies. One that is removed lies nowhere.
+fn real_path(file: &File, found: &Metadata) -> io::Result<PathBuf> {
+    let real = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+    match real.is_absolute() && found.nlink() > 0 {
+        true => Ok(real),
+        false => Err(io::Error::other("it is not clear where it lies")),
+    }
 }
 
 impl<'a> Seed<'a> {
@@ -60,9 +173,11 @@ impl<'a> Seed<'a> {
             path: brief.home.to_owned(),
             why: error.to_string(),
         })?;
+        let from = from.filter(|from| from != brief.home);
         Ok(Self {
             driver,
-            from: from.filter(|from| from != brief.home),
+            unseen: Unseen::new(driver, brief, from.as_deref()),
+            from,
             home: brief.home,
             door,
             notes: Vec::new(),
@@ -82,16 +197,57 @@ impl<'a> Seed<'a> {
         }
     }
 
-    /// The same for one that is JSON, with a change. One that is no object is left out.
-    pub(super) fn json(
+    /// The same for a text, with a change. One that can't be read as what it is says why, and is left out.
+    pub(super) fn text(
         &mut self,
         name: &str,
-        change: impl FnOnce(&mut Map<String, Value>),
+        change: impl FnOnce(&str) -> Result<String, String>,
     ) -> Result<(), DriverError> {
         let Some(bytes) = self.users(name) else {
             return self.remove(name);
         };
-        let Ok(mut object) = serde_json::from_slice::<Map<String, Value>>(&bytes) else {
+        match change(&String::from_utf8_lossy(&bytes)) {
+            Ok(text) => self.write(name, text.as_bytes(), OWN),
+            Err(why) => {
+                self.notes.push(format!("{name} was left out: {why}"));
+                self.remove(name)
+            }
+        }
+    }
+
+    /// The same for one that is JSON and holds the driver's login: it is hidden from runs, and copied all the same. One
+    /// that is no object is left out.
+    pub(super) fn login(
+        &mut self,
+        name: &str,
+        change: impl FnOnce(&mut Map<String, Value>),
+    ) -> Result<(), DriverError> {
+        let Some(path) = self.from.as_ref().map(|from| from.join(name)) else {
+            return self.remove(name);
+        };
+        match self.read(&path, Some(&path)) {
+            Some(bytes) => self.changed(name, &bytes, change),
+            None => self.remove(name),
+        }
+    }
+
+    /// The same for any other one, made if the user has none.
+    pub(super) fn made_json(
+        &mut self,
+        name: &str,
+        change: impl FnOnce(&mut Map<String, Value>),
+    ) -> Result<(), DriverError> {
+        let bytes = self.users(name).unwrap_or_else(|| b"{}".to_vec());
+        self.changed(name, &bytes, change)
+    }
+
+    fn changed(
+        &mut self,
+        name: &str,
+        bytes: &[u8],
+        change: impl FnOnce(&mut Map<String, Value>),
+    ) -> Result<(), DriverError> {
+        let Ok(mut object) = serde_json::from_slice::<Map<String, Value>>(bytes) else {
             self.notes
                 .push(format!("{name} is not a JSON object; it was left out"));
             return self.remove(name);
@@ -100,32 +256,20 @@ impl<'a> Seed<'a> {
         self.write_json(name, &object)
     }
 
-    /// Brings these fields of one of the user's files into the agent's own file.
-    pub(super) fn fields(
+    /// Changes the agent's own file of this name by what is in one of the user's. Neither has to be there.
+    pub(super) fn state(
         &mut self,
-        from: &Path,
+        users: Option<&Path>,
         name: &str,
-        fields: &[&str],
+        change: impl FnOnce(&Map<String, Value>, &mut Map<String, Value>),
     ) -> Result<(), DriverError> {
-        let of_user = match read_small_bytes(from, FILE_LIMIT) {
-            Ok(found) => found,
-            Err(error) => {
-                self.notes
-                    .push(format!("{} was left out: {error}", from.display()));
-                None
-            }
-        };
+        let of_user = users.and_then(|users| self.read(users, Some(users)));
         let parse = |bytes: &[u8]| serde_json::from_slice::<Map<String, Value>>(bytes).ok();
         let of_user = of_user.and_then(|bytes| parse(&bytes)).unwrap_or_default();
         // An agent wrote it; whatever it is, it is at worst left behind.
         let known = self.door.read(name, FILE_LIMIT).ok();
         let mut known = known.and_then(|bytes| parse(&bytes)).unwrap_or_default();
-        for field in fields {
-            match of_user.get(*field) {
-                Some(value) => known.insert((*field).to_owned(), value.clone()),
-                None => known.shift_remove(*field),
-            };
-        }
+        change(&of_user, &mut known);
         self.write_json(name, &known)
     }
 
@@ -141,21 +285,35 @@ impl<'a> Seed<'a> {
             files: FOLDER_FILES,
             bytes: FOLDER_BYTES,
             is_short: false,
+            left_out: Vec::new(),
         };
-        self.copy_folder(&from, name, FOLDER_DEPTH, &mut room)?;
+        self.copy_folder(&from, name, None, FOLDER_DEPTH, &mut room)?;
         if room.is_short {
             let from = from.display();
             self.notes.push(format!(
                 "not all of {from} was copied: it is too large or too deep"
             ));
         }
+        if let Some((first, others)) = room.left_out.split_first() {
+            let more = match others.len() {
+                0 => String::new(),
+                count => format!(" and {count} more"),
+            };
+            self.notes.push(format!(
+                "{}{more} not copied: hidden from runs, a link out of its folder, or unreadable",
+                first.display()
+            ));
+        }
         Ok(())
     }
 
+    /// `within` is the real path of the folder's entry that this is in. The entries themselves may be links: people link
+    /// to where they keep such things. What lies in one must really be there: somebody else may have made it.
     fn copy_folder(
         &self,
         from: &Path,
         name: &str,
+        within: Option<&Path>,
         depth: usize,
         room: &mut Room,
     ) -> Result<(), DriverError> {
@@ -167,11 +325,16 @@ impl<'a> Seed<'a> {
                 continue;
             };
             let (path, place) = (entry.path(), format!("{name}/{called}"));
-            // The user's own links are followed: people link to where they keep such things.
-            let Ok(found) = path.metadata() else {
+            let (Ok(found), Ok(real)) = (path.metadata(), path.canonicalize()) else {
                 continue;
             };
-            if called == ".git" || !(found.is_dir() || found.is_file()) {
+            if matches!(called.as_str(), ".git" | ".system") || !(found.is_dir() || found.is_file())
+            {
+                continue;
+            }
+            let within = within.unwrap_or(&real);
+            if !real.starts_with(within) || self.unseen.holds(&real, None) {
+                room.left_out.push(path);
                 continue;
             }
             let fits = match found.is_dir() {
@@ -181,11 +344,17 @@ impl<'a> Seed<'a> {
             if !fits {
                 room.is_short = true;
             } else if found.is_dir() {
-                self.copy_folder(&path, &place, depth - 1, room)?;
-            } else if let Ok(Some(bytes)) = read_small_bytes(&path, FILE_LIMIT) {
-                room.files -= 1;
-                room.bytes = room.bytes.saturating_sub(bytes.len() as u64);
-                self.write(&place, &bytes, mode_of(&found))?;
+                self.copy_folder(&path, &place, Some(within), depth - 1, room)?;
+            } else {
+                match self.unseen.read(&path, Some(within), None) {
+                    Ok(Some((bytes, found))) => {
+                        room.files -= 1;
+                        room.bytes = room.bytes.saturating_sub(bytes.len() as u64);
+                        self.write(&place, &bytes, mode_of(&found))?;
+                    }
+                    Ok(None) => {}
+                    Err(_) => room.left_out.push(path),
+                }
             }
         }
         Ok(())
@@ -194,11 +363,17 @@ impl<'a> Seed<'a> {
     /// What the user has under this name; what can't be read is told.
     fn users(&mut self, name: &str) -> Option<Vec<u8>> {
         let path = self.from.as_ref()?.join(name);
-        read_small_bytes(&path, FILE_LIMIT).unwrap_or_else(|error| {
+        self.read(&path, None)
+    }
+
+    fn read(&mut self, path: &Path, login: Option<&Path>) -> Option<Vec<u8>> {
+        let read = self.unseen.read(path, None, login);
+        let read = read.unwrap_or_else(|error| {
             self.notes
                 .push(format!("{} was left out: {error}", path.display()));
             None
-        })
+        });
+        read.map(|(bytes, _)| bytes)
     }
 
     fn write_json(&self, name: &str, object: &Map<String, Value>) -> Result<(), DriverError> {
@@ -211,12 +386,12 @@ impl<'a> Seed<'a> {
         written.map_err(|error| self.failed(name, &error))
     }
 
-    fn remove(&self, name: &str) -> Result<(), DriverError> {
+    pub(super) fn remove(&self, name: &str) -> Result<(), DriverError> {
         let removed = self.door.remove(name);
         removed.map_err(|error| self.failed(name, &error))
     }
 
-    fn failed(&self, name: &str, error: &std::io::Error) -> DriverError {
+    fn failed(&self, name: &str, error: &io::Error) -> DriverError {
         DriverError::Seeding {
             driver: self.driver.to_owned(),
             path: self.home.join(name),
@@ -225,7 +400,35 @@ impl<'a> Seed<'a> {
     }
 }
 
-fn mode_of(found: &fs::Metadata) -> u32 {
+/// Removes files from a private folder; answers what could not be removed.
+pub(super) fn forget_files(home: &Path, names: &[&str]) -> Vec<String> {
+    let failed = names.iter().filter_map(|name| {
+        let removed = Door::open(home).and_then(|door| door.remove(name));
+        let path = home.join(name);
+        let why = |error| format!("{} could not be removed: {error}", path.display());
+        removed.err().map(why)
+    });
+    failed.collect()
+}
+
+/// Takes something out of one of its files, if that is there and JSON.
+pub(super) fn forget_in(
+    home: &Path,
+    name: &str,
+    change: impl FnOnce(&mut Map<String, Value>),
+) -> Option<String> {
+    let door = Door::open(home).ok()?;
+    let bytes = door.read(name, FILE_LIMIT).ok()?;
+    let mut object = serde_json::from_slice::<Map<String, Value>>(&bytes).ok()?;
+    change(&mut object);
+    let bytes = serde_json::to_vec_pretty(&object).expect("an object of JSON is JSON");
+    let path = home.join(name);
+    let written = door.write_as(name, &bytes, OWN);
+    let why = |error| format!("{} still holds a login: {error}", path.display());
+    written.err().map(why)
+}
+
+fn mode_of(found: &Metadata) -> u32 {
     use std::os::unix::fs::PermissionsExt;
     match found.permissions().mode() & 0o100 {
         0 => OWN,

@@ -1,8 +1,10 @@
 //! Text of an agent's stream: bounded, and without anything that a terminal acts on.
 
+use std::ffi::OsString;
+
 use serde_json::{Map, Value};
 
-use super::{DriverError, Observed};
+use super::{Brief, DriverError, Observed};
 
 /// The longest line that is looked into.
 const LINE_LIMIT: usize = 8 << 20;
@@ -72,6 +74,29 @@ pub(super) fn said(text: &str) -> String {
     plain.trim().to_owned()
 }
 
+/// The text of a tool's answer: a string, or text in blocks.
+pub(super) fn content(answer: Option<&Value>) -> String {
+    match answer {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(blocks)) => {
+            let texts = blocks.iter().map(|block| {
+                let text = block.get("text").and_then(Value::as_str);
+                text.unwrap_or("[no text]")
+            });
+            texts.collect::<Vec<_>>().join("\n")
+        }
+        _ => String::new(),
+    }
+}
+
+/// A short text that stands for something: the id of a call, the name of a tool.
+pub(super) fn id(text: &str) -> String {
+    let plain = text
+        .chars()
+        .filter(|c| !c.is_control() && !c.is_whitespace());
+    plain.take(CONVERSATION_LIMIT).collect()
+}
+
 /// Whether this can name a conversation: nothing that an option or a path could be made of.
 pub(super) fn is_conversation(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
@@ -88,6 +113,20 @@ pub(super) fn require_conversation(driver: &str, name: &str) -> Result<(), Drive
             driver: driver.to_owned(),
             conversation: action(name, ""),
         }),
+    }
+}
+
+/// The longest prompt that is an argument; Linux takes 128 KiB.
+const ARGUMENT_LIMIT: usize = 96 * 1024;
+
+/// A prompt as an argument: itself, or where to read it.
+pub(super) fn as_argument(prompt: &str, brief: &Brief<'_>) -> OsString {
+    match prompt.len() <= ARGUMENT_LIMIT && !prompt.contains('\0') {
+        true => prompt.into(),
+        false => {
+            let file = brief.prompt_file.display();
+            format!("Your task is in the file {file}: read all of it first.").into()
+        }
     }
 }
 

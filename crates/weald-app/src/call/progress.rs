@@ -1,11 +1,15 @@
 //! What a face shows of an operation before its answer is there.
 
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use weald_core::agent::{Agent, AgentId};
+use weald_core::attention::Attention;
+use weald_core::config::NotifyBy;
 use weald_core::landing::Landing;
 use weald_core::name::SessionName;
 use weald_core::task::Task;
+use weald_terminal::Left;
 
 use crate::{Failure, Ground, Review};
 
@@ -34,6 +38,8 @@ pub enum LogView {
         lines: Option<usize>,
         /// As it came, with colours and as the driver's own format has it.
         raw: bool,
+        /// With all lines of results and prompts.
+        full: bool,
     },
 }
 
@@ -69,6 +75,11 @@ pub trait Progress: Sync {
     /// Something that the caller may not expect.
     fn warn(&self, text: &str);
 
+    /// Something that needs a person: one who looks elsewhere is called.
+    fn call_person(&self, attention: &Attention, how: NotifyBy) {
+        let _ = (attention, how);
+    }
+
     /// Something that begins. Programs see it from the answer.
     fn begins(&self, text: &str) {
         self.note(text);
@@ -91,9 +102,20 @@ pub trait Progress: Sync {
         Err(Failure::bug())
     }
 
+    /// Shows the terminal of an agent until it ends, the reader detaches or `is_stopped`.
+    fn terminal(&self, _: AgentId, _: UnixStream, _: &dyn Fn() -> bool) -> Result<Left, Failure> {
+        Err(Failure::no_terminal())
+    }
+
     /// What is about to be approved. Nothing is approved that could not be shown.
     fn review(&self, _: &Review) -> Result<(), Failure> {
         Ok(())
+    }
+
+    /// Asks a person at a terminal. Where nobody can be asked, the call itself is the answer.
+    fn confirm(&self, question: &str) -> Result<bool, Failure> {
+        let _ = question;
+        Ok(true)
     }
 
     /// A worker has finished a task.

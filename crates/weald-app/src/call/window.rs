@@ -2,12 +2,11 @@
 //! starts a supervisor hands it in.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use super::Call;
 use crate::authority::Authority;
-pub use crate::environment::{BROKER_DESCRIPTOR, BROKER_PATH, BROKER_SECRET};
+pub use crate::environment::{BROKER_PATH, BROKER_SECRET};
 use crate::{Failure, Ground, RunRequest, Trees};
 
 /// Opens a window for a run.
@@ -21,8 +20,8 @@ pub trait Window {
     /// The run's folder: what lies in it the run can read.
     fn folder(&self) -> &Path;
 
-    /// Lets a run reach it, and find `weald` to do so; the answer is what has to be passed to the run.
-    fn grant(&mut self, request: &mut RunRequest) -> Result<Option<OwnedFd>, Failure>;
+    /// Lets a run reach it, and find `weald` to do so.
+    fn grant(&self, request: &mut RunRequest);
 
     /// Answers the run while `work` goes on. The mandate ends with it: what the run asked to land and is not being moved
     /// yet does not land.

@@ -3,6 +3,7 @@
 use crate::{AgentError, RecordError};
 use serde_json::json;
 use weald_core::Timestamp;
+use weald_core::agent::{Agent, AgentId};
 use weald_core::agent_rules::AgentRefusal;
 use weald_core::id::TaskId;
 use weald_core::name::SessionName;
@@ -11,6 +12,60 @@ use weald_core::races::RaceRefusal;
 use super::Failure;
 use crate::exit;
 
+impl Failure {
+    /// An agent's own interface, where there is nobody to see it.
+    pub fn no_terminal() -> Self {
+        Self::new(
+            "no_terminal",
+            exit::USAGE,
+            "an interactive agent needs a terminal on stdin and stdout",
+        )
+        .hint(
+            "weald agent spawn TASK -i starts it detached; then, in a terminal: weald attach TASK",
+        )
+    }
+
+    /// Its record says that it runs, and nobody answers.
+    pub fn terminal_out_of_reach(id: AgentId) -> Self {
+        let message = format!("the terminal of {id} can't be reached");
+        Self::new("terminal_out_of_reach", exit::BUSY, message)
+            .hint(format!("weald agent pulse {id}; weald doctor"))
+    }
+
+    /// Nothing to attach to any more.
+    pub fn interface_ended(agent: &Agent) -> Self {
+        let id = agent.id;
+        let message = format!("the interface of {id} has ended");
+        Self::new("agent_over", exit::REFUSED, message).hint(format!(
+            "open it again: weald resume {} -i; what was on it: weald agent logs {id}",
+            agent.task
+        ))
+    }
+
+    /// It has an interface already.
+    pub fn already_interactive(id: AgentId) -> Self {
+        let message = format!("{id} runs in its own interface already");
+        Self::new("agent_interactive", exit::REFUSED, message).hint(format!("weald attach {id}"))
+    }
+
+    /// A command has no conversation that could be opened.
+    pub fn no_interface(agent: &Agent) -> Self {
+        let message = format!(
+            "{} runs a command, which has no interface to open",
+            agent.id
+        );
+        Self::new("not_interactive", exit::REFUSED, message)
+            .hint(format!("follow its output: weald attach {}", agent.id))
+    }
+
+    /// Phases are run one after the other, by weald.
+    pub fn phases_alone(task: &TaskId) -> Self {
+        let message = format!("task {task} is worked on in phases, which are not interactive");
+        Self::new("phases_not_interactive", exit::USAGE, message)
+            .hint(format!("weald phase {task}"))
+    }
+}
+
 impl From<AgentError> for Failure {
     fn from(error: AgentError) -> Self {
         let message = error.to_string();
@@ -18,7 +73,9 @@ impl From<AgentError> for Failure {
             AgentError::Record(error) => error.into(),
             AgentError::Tree(error) => error.into(),
             AgentError::Land(error) => error.into(),
-            AgentError::Sandbox(error) => without_sandbox(error.into()),
+            AgentError::Sandbox(error) => {
+                Failure::from(error).accepting_by("--set sandbox.level=landlock")
+            }
             AgentError::Driver(error) => error.into(),
             AgentError::Race(refusal) => from_race(&refusal, message),
             AgentError::TreeBusy { tree, .. } => Self::new("tree_busy", exit::BUSY, message).hint(
@@ -91,14 +148,6 @@ impl Failure {
             ))
             .details(json!({"task": task, "owner": owner, "since": since}))
     }
-}
-
-/// Agents have no flag for a weaker sandbox, but a setting.
-fn without_sandbox(mut failure: Failure) -> Failure {
-    let setting = "--set sandbox.level=landlock";
-    let hint = failure.hint.take();
-    failure.hint = hint.map(|hint| hint.replace("--level landlock", setting));
-    failure
 }
 
 fn from_race(refusal: &RaceRefusal, message: String) -> Failure {

@@ -2,7 +2,7 @@
 
 use crate::ConfigFileError;
 use serde_json::json;
-use weald_core::config::{ConfigError, Origin};
+use weald_core::config::{ConfigError, Origin, similar_section};
 
 use super::Failure;
 use crate::exit;
@@ -21,12 +21,13 @@ impl From<ConfigFileError> for Failure {
                 .hint(mending(&error))
                 .details(json!({"key": error.key, "origin": error.origin.to_string()})),
             ConfigFileError::BadValue { .. } => Self::new("invalid_value", exit::USAGE, message),
-            ConfigFileError::UnknownKey { similar, .. } => {
+            ConfigFileError::UnknownKey { key, similar } => {
                 let failure = Self::new("unknown_key", exit::USAGE, message);
-                match similar {
-                    Some(key) => failure.hint(format!("did you mean `{key}`?")),
-                    None => failure.hint("weald config show"),
-                }
+                failure.hint(match (similar_section(&key), similar.is_empty()) {
+                    (Some(section), _) => format!("weald config list {section}"),
+                    (None, true) => "weald config list".to_owned(),
+                    (None, false) => format!("did you mean `{}`?", similar.join("` or `")),
+                })
             }
         }
     }

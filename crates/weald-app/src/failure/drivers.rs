@@ -2,6 +2,7 @@
 
 use crate::agents::drivers::DriverError;
 use serde_json::json;
+use weald_core::error_code::ErrorCode;
 
 use super::Failure;
 use crate::exit;
@@ -35,6 +36,10 @@ impl From<DriverError> for Failure {
                 ),
             })
             .details(json!({"driver": driver, "program": program})),
+            DriverError::LoggedOut { command, .. } => {
+                Self::new(ErrorCode::LoggedOut, exit::REFUSED, message)
+                    .hint(format!("log in again: {command}"))
+            }
             DriverError::Hidden { program } => {
                 let name = program.file_name().unwrap_or_default().display();
                 Self::new("driver_not_visible", exit::NOT_FOUND, message)
@@ -53,6 +58,18 @@ impl From<DriverError> for Failure {
                     program.display()
                 ))
                 .details(json!({"program": program, "interpreter": interpreter})),
+            DriverError::NotTrusted { program, .. } => {
+                let name = program.file_name().unwrap_or_default().display();
+                Self::new("driver_not_trusted", exit::REFUSED, message)
+                    .hint(format!(
+                        "install {name} outside of every worktree, or run it without its login: --driver command -- {name} …"
+                    ))
+                    .details(json!({"program": program}))
+            }
+            DriverError::NotInteractive { driver } => {
+                Self::new("not_interactive", exit::USAGE, message)
+                    .details(json!({"driver": driver}))
+            }
             DriverError::BadPrompt { driver, .. } => {
                 Self::new("prompt_invalid", exit::REFUSED, message)
                     .hint("use {prompt_file} in the command, or weald config set agent.prompt file")

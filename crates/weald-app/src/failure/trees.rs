@@ -10,7 +10,7 @@ use weald_core::objections::Objection;
 use weald_core::role::NotYourTree;
 use weald_core::setup::SetupOutcome;
 use weald_core::tree::{Tree, TreeStatus};
-use weald_core::tree_rules::{TreeInput, TreeRefusal};
+use weald_core::tree_rules::{TreeInput, TreeRefusal, finishing};
 use weald_git::VaultError;
 
 use super::Failure;
@@ -144,9 +144,10 @@ fn in_use(error: TreeError, message: String) -> Failure {
                 .hint("to see what keeps it: weald clean")
                 .details(json!({"tree": name, "blockers": blockers}))
         }
-        TreeError::InOperation { name, .. } => {
+        TreeError::InOperation { name, operation } => {
+            let finishing = finishing(&operation);
             Failure::new("tree_in_operation", exit::REFUSED, message)
-                .hint(format!("finish it: weald run {name} -- git status"))
+                .hint(format!("finish it: weald run {name} -- git {finishing}"))
                 .details(json!({"tree": name}))
         }
         TreeError::Standing { name, discard } => {

@@ -5,9 +5,10 @@ use weald_core::agent::AgentId;
 use weald_core::id::Seq;
 
 use super::Operation;
+use crate::supervision::Tail;
 use crate::{AgentList, AgentQuery, AgentSort, AgentView, Call, Failure, Ground};
 
-entries!(ListAgents, PulseAgent);
+entries!(ListAgents, PulseAgent, ShowAgent);
 
 /// Agents, and what needs attention.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -32,11 +33,12 @@ impl ListAgents {
     pub const LIMIT: usize = 20;
 
     /// What agents can be asked for by.
-    pub const STATES: [&'static str; 12] = [
+    pub const STATES: [&'static str; 13] = [
         "running",
         "waiting",
         "stalled",
         "paused",
+        "limited",
         "starting",
         "finishing",
         "exited",
@@ -115,5 +117,56 @@ impl Operation for PulseAgent {
         let ground = call.ground()?;
         let agent = ground.engine.find_agent(&self.agent)?;
         OneAgent::of(call, &ground, agent.id)
+    }
+}
+
+/// Everything about one agent, with the end of its output.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShowAgent {
+    /// Its id, its task, its name or its worktree.
+    pub agent: String,
+}
+
+/// One agent, and what it did last.
+#[derive(Debug, Serialize)]
+pub struct ShownAgent {
+    agents: [AgentView; 1],
+    /// The subject of its task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// The last lines of its output, as `weald agent logs` prints them.
+    pub last_lines: Vec<String>,
+}
+
+impl ShownAgent {
+    /// How many lines of its output it has.
+    const LINES: usize = 10;
+
+    /// The agent with what was found out about it.
+    pub fn view(&self) -> &AgentView {
+        let [view] = &self.agents;
+        view
+    }
+}
+
+impl Operation for ShowAgent {
+    const NAME: &'static str = "agent_show";
+    const READS: bool = true;
+    type Output = ShownAgent;
+
+    fn run(self, call: &Call<'_>) -> Result<ShownAgent, Failure> {
+        let ground = call.ground()?;
+        let agent = ground.engine.find_agent(&self.agent)?;
+        let mut tail = Tail::new(&ground, agent.id)?.whole(false);
+        let text = tail.all_of(Some(ShownAgent::LINES))?;
+        let text = String::from_utf8_lossy(&text);
+        let task = ground.engine.task(&agent.task).ok();
+        call.tell(&ground.engine);
+        Ok(ShownAgent {
+            agents: [ground.engine.agent_view(&ground.place, agent.id)?],
+            subject: task.map(|view| view.task.subject),
+            last_lines: text.lines().map(str::to_owned).collect(),
+        })
     }
 }

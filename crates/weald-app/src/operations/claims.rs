@@ -7,7 +7,7 @@ use serde_json::Value;
 use weald_core::SignedDuration;
 use weald_core::id::TaskId;
 use weald_core::name::SessionName;
-use weald_core::task::{Lease, Task};
+use weald_core::task::{Lease, Task, TaskStatus};
 use weald_core::task_rules::TaskInput;
 
 use super::looking::ShowTree;
@@ -45,6 +45,9 @@ pub struct ClaimedTask {
     /// Whether that was created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<CreateOutcome>,
+    /// Whether the claimer may leave the token out.
+    #[serde(skip)]
+    pub is_known: bool,
 }
 
 impl Operation for ClaimTask {
@@ -65,10 +68,13 @@ impl Operation for ClaimTask {
         }
         let engine = call.engine()?;
         let session = call.session(&engine)?;
-        let Claimed { task, lease } = engine.claim(&session, self.id.as_ref(), self.ttl)?;
+        let Claimed { task, lease } = engine
+            .claim(&session, self.id.as_ref(), self.ttl)
+            .map_err(|error| Failure::held_already(error, &session))?;
         call.tell(&engine);
         Ok(ClaimedTask {
             path: engine.place_of_task(&task)?,
+            is_known: call.own_token(&engine, &task.id)?.is_some(),
             task,
             lease,
             tree: None,
@@ -137,6 +143,7 @@ impl ClaimTask {
             path: None,
             tree: Some(Box::new(trees.view(created.tree))),
             outcome: Some(created.outcome),
+            is_known: call.own_token(engine, &id)?.is_some(),
         };
         call.refill_pool(&trees, &ground.place.root());
         Ok(claimed)
@@ -165,6 +172,12 @@ fn renewed(
         lease: held.task.lease.clone().unwrap_or(own.lease),
         task: held.task,
     })
+}
+
+/// Whether a person completes a task that nobody began. An agent claims it before, so that no two work on it.
+fn is_done_by_hand(call: &Call<'_>, engine: &Engine, id: &TaskId) -> Result<bool, Failure> {
+    let is_pending = engine.task(id)?.task.status == TaskStatus::Pending;
+    Ok(is_pending && call.agent_above(engine)?.is_none())
 }
 
 /// Moves a task: the one given, or the one that the variables of a worker name.
@@ -212,6 +225,16 @@ pub enum Move {
     Reopen,
 }
 
+impl Move {
+    /// Whether only the holder of a claim may ask for it.
+    fn needs_token(&self) -> bool {
+        matches!(
+            self,
+            Self::Renew { .. } | Self::Release | Self::Complete { .. } | Self::Fail { .. }
+        )
+    }
+}
+
 /// A task that moved.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct MovedTask {
@@ -241,7 +264,10 @@ impl Operation for MoveTask {
         let id = call.task(self.id)?;
         let engine = call.engine()?;
         let actor = call.actor(&engine)?;
-        let token = call.token(&id);
+        let token = match call.token(&id) {
+            None if self.to.needs_token() => call.own_token(&engine, &id)?,
+            token => token,
+        };
         let (input, has_claim) = match self.to {
             Move::Renew { ttl } => {
                 let default = || Ok::<_, Failure>(call.config(&call.place()?)?.config.lease_ttl);
@@ -255,7 +281,14 @@ impl Operation for MoveTask {
             }
             Move::Complete { report } => {
                 let report = report.as_text();
-                (TaskInput::Complete { token, report }, true)
+                let input = match token.is_none() && is_done_by_hand(call, &engine, &id)? {
+                    true => TaskInput::CompleteUnclaimed {
+                        owner: actor.clone(),
+                        report,
+                    },
+                    false => TaskInput::Complete { token, report },
+                };
+                (input, true)
             }
             Move::Fail { report } => {
                 let report = report.as_text();

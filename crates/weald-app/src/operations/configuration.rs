@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use weald_core::config::{KEYS, Value, check_value, find_key, from_text, profile_text};
+use weald_core::config::{
+    Config, KEYS, Key, Origin, Value, check_value, find_key, from_text, names_guard, profile_text,
+};
 use weald_core::secrets::{STORES, unknown_to_reveal};
 use weald_core::store::Durability;
 
@@ -13,7 +15,7 @@ use crate::{
     require_key,
 };
 
-entries!(ShowConfig, SetConfig, UnsetConfig, ChooseProfile);
+entries!(ShowConfig, GetConfig, SetConfig, UnsetConfig, ChooseProfile);
 
 /// What runs may see of the hidden.
 const REVEAL: &str = "sandbox.reveal";
@@ -24,6 +26,12 @@ const REVEAL: &str = "sandbox.reveal";
 pub struct ShowConfig {
     /// Every key unless given.
     pub key: Option<String>,
+    /// Only keys whose names begin with it.
+    #[serde(default)]
+    pub prefix: Option<String>,
+    /// Only keys that some source sets.
+    #[serde(default)]
+    pub changed: bool,
 }
 
 /// The configuration, as one object.
@@ -69,6 +77,8 @@ pub struct Target {
 pub struct KeyValue {
     /// One line that describes the key.
     pub about: String,
+    /// What holds if no source sets it.
+    pub default: Value,
     /// Its full name, as in `gate.timeout`.
     pub key: String,
     /// `default`, `profile NAME`, `weald.toml at BRANCH`, the path of another file, `$VARIABLE` or `--FLAG`.
@@ -86,21 +96,20 @@ impl Operation for ShowConfig {
         if let Some(key) = &self.key {
             require_key(key)?;
         }
+        if let Some(prefix) = &self.prefix
+            && !KEYS.iter().any(|key| self.wants(key))
+        {
+            require_key(prefix)?;
+        }
         let loaded = call.config(&call.place()?)?;
         for note in &loaded.notes {
             call.note(note);
         }
         call.warn_of_ignored(&loaded);
-        let is_wanted = |key: &str| self.key.as_ref().is_none_or(|name| name == key);
-        let values = KEYS.iter().filter(|key| is_wanted(key.name)).map(|key| {
-            let (value, origin) = loaded.config.get(key.name);
-            KeyValue {
-                about: key.about.to_owned(),
-                key: key.name.to_owned(),
-                origin: origin.to_string(),
-                value: value.clone(),
-            }
-        });
+        let values = KEYS.iter().filter(|key| self.wants(key));
+        let values = values.map(|key| KeyValue::of(key, &loaded.config));
+        let values = values.filter(|one| !self.changed || !one.is_default());
+        let values: Vec<_> = values.collect();
         let ignored = loaded.config.ignored.iter().map(|ignored| IgnoredKey {
             key: ignored.key.clone(),
             origin: ignored.origin.to_string(),
@@ -111,13 +120,69 @@ impl Operation for ShowConfig {
             target: loaded
                 .target
                 .map(|(branch, commit)| Target { branch, commit }),
-            values: values.collect(),
+            values,
         };
         Ok(ShownConfig { config })
     }
 }
 
-/// Sets a key in the repository's private file.
+impl ShowConfig {
+    fn wants(&self, key: &Key) -> bool {
+        let is_named = self.key.as_ref().is_none_or(|name| key.name == name);
+        let prefix = self.prefix.as_ref();
+        is_named && prefix.is_none_or(|prefix| key.name.starts_with(prefix.as_str()))
+    }
+}
+
+impl KeyValue {
+    fn of(key: &Key, config: &Config) -> Self {
+        let (value, origin) = config.get(key.name);
+        let default = check_value(key, &from_text(key, key.default)).expect("defaults are valid");
+        Self {
+            about: key.about.to_owned(),
+            default,
+            key: key.name.to_owned(),
+            origin: origin.to_string(),
+            value: value.clone(),
+        }
+    }
+
+    /// Whether no source sets it.
+    pub fn is_default(&self) -> bool {
+        self.origin == Origin::Default.to_string()
+    }
+}
+
+/// Reads one value.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GetConfig {
+    /// Its full name, as in `gate.timeout`.
+    pub key: String,
+}
+
+/// One value, as one object.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct OneKey {
+    /// The key, its value, and where that is set.
+    pub config: KeyValue,
+}
+
+impl Operation for GetConfig {
+    const NAME: &'static str = "config_get";
+    const READS: bool = true;
+    type Output = OneKey;
+
+    fn run(self, call: &Call<'_>) -> Result<OneKey, Failure> {
+        let key = require_key(&self.key)?;
+        let loaded = call.config(&call.place()?)?;
+        call.warn_of_ignored(&loaded);
+        let config = KeyValue::of(key, &loaded.config);
+        Ok(OneKey { config })
+    }
+}
+
+/// Sets a key in the repository's private file, or in the user's own.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SetConfig {
@@ -125,6 +190,9 @@ pub struct SetConfig {
     pub key: String,
     /// As text; commas separate the items of a list, which replaces the one set before.
     pub value: String,
+    /// In the user's own file, for all repositories.
+    #[serde(default)]
+    pub global: bool,
 }
 
 /// What was set, as one object.
@@ -137,7 +205,7 @@ pub struct ConfigSet {
 /// A key that was set.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct SetKey {
-    /// The absolute path of the private file.
+    /// The absolute path of the file.
     pub file: String,
     /// What runs could see before, where that is what was set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -153,13 +221,20 @@ impl Operation for SetConfig {
     type Output = ConfigSet;
 
     fn run(self, call: &Call<'_>) -> Result<ConfigSet, Failure> {
-        let place = call.place()?;
-        let path = place.private().join(PRIVATE_FILE);
         self.refuse_unknown_stores()?;
-        call.refuse_loosening(&self.key, Some(&self.value))?;
-        let before = self.revealed(call, &place)?;
+        let (path, before) = match self.global {
+            true => (call.user_file(&self.key)?, None),
+            false => {
+                let place = call.place()?;
+                call.refuse_loosening(&self.key, Some(&self.value))?;
+                (place.private().join(PRIVATE_FILE), self.revealed(call)?)
+            }
+        };
         let value = edit_file(&path, &self.key, &self.value)?;
-        let now = self.revealed(call, &place)?;
+        let now = match &before {
+            Some(_) => self.revealed(call)?,
+            None => None,
+        };
         let hidden_again = before.map(|mut names| {
             names.retain(|name| !now.iter().flatten().any(|still| still == name));
             names
@@ -181,11 +256,12 @@ impl Operation for SetConfig {
 
 impl SetConfig {
     /// What runs may see of the hidden, if that is what is set here.
-    fn revealed(&self, call: &Call<'_>, place: &Place) -> Result<Option<Vec<String>>, Failure> {
-        match self.key == REVEAL {
-            true => Ok(Some(call.config(place)?.config.sandbox_reveal.clone())),
-            false => Ok(None),
+    fn revealed(&self, call: &Call<'_>) -> Result<Option<Vec<String>>, Failure> {
+        if self.key != REVEAL {
+            return Ok(None);
         }
+        let loaded = call.config(&call.place()?)?;
+        Ok(Some(loaded.config.sandbox_reveal.clone()))
     }
 
     /// Refuses to reveal what is neither a store nor a variable: nothing would come of it.
@@ -212,12 +288,32 @@ impl SetConfig {
     }
 }
 
-/// Removes a key from the repository's private file.
+impl Call<'_> {
+    /// The user's own file, to change `key` in it. It holds for every repository, so an agent may set nothing there that
+    /// guards: what loosens nothing here may loosen much elsewhere.
+    fn user_file(&self, key: &str) -> Result<PathBuf, Failure> {
+        require_key(key)?;
+        if names_guard(key) {
+            self.refuse_agent_anywhere("weald config set --global")?;
+        }
+        let path = self.sources().user_file.ok_or_else(|| {
+            Failure::new("no_home", exit::NOT_FOUND, "HOME is not set")
+                .hint("set it to the absolute path of your home directory")
+        })?;
+        // People keep theirs elsewhere and link to it; the link stays.
+        Ok(path.canonicalize().unwrap_or(path))
+    }
+}
+
+/// Removes a key from the repository's private file, or from the user's own.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UnsetConfig {
     /// Its full name, as in `gate.timeout`.
     pub key: String,
+    /// From the user's own file.
+    #[serde(default)]
+    pub global: bool,
 }
 
 /// What was removed, as one object.
@@ -227,10 +323,10 @@ pub struct ConfigUnset {
     pub config: UnsetKey,
 }
 
-/// A key that the private file no longer sets. Another source still may.
+/// A key that the file no longer sets. Another source still may.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct UnsetKey {
-    /// The absolute path of the private file.
+    /// The absolute path of the file.
     pub file: String,
     /// Its full name.
     pub key: String,
@@ -243,8 +339,14 @@ impl Operation for UnsetConfig {
     type Output = ConfigUnset;
 
     fn run(self, call: &Call<'_>) -> Result<ConfigUnset, Failure> {
-        let path = call.place()?.private().join(PRIVATE_FILE);
-        call.refuse_loosening(&self.key, None)?;
+        let path = match self.global {
+            true => call.user_file(&self.key)?,
+            false => {
+                let place = call.place()?;
+                call.refuse_loosening(&self.key, None)?;
+                place.private().join(PRIVATE_FILE)
+            }
+        };
         let config = UnsetKey {
             removed: remove_key(&path, &self.key)?,
             file: path.display().to_string(),

@@ -7,12 +7,14 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use weald_core::config::SandboxLevel;
 use weald_core::store::{Durability, Store};
 use weald_sandbox::{Level, Network, SandboxError, require_level};
 use weald_store::{Rebuilding, SqliteStore};
 
 use self::opening::Patient;
 use super::Operation;
+use crate::failure::{ACCEPT, user_namespace_switch};
 use crate::{
     AdoptedCopy, Call, Checkup, Code, Failure, Finding, Ground, Landings, Present, Rebuilt,
     Severity, Standing, SystemClock, TreeView, Upkeep, exit, succeed,
@@ -112,8 +114,15 @@ fn sandbox(call: &Call<'_>) -> Result<Finding, Failure> {
             Err(error) => Err(error.into()),
         }
     };
+    let config = call.sandbox_config(&[]);
+    let is_chosen = config.is_ok_and(|config| config.sandbox_level == SandboxLevel::Landlock);
     let not_covered = |level: Level| format!("does not cover: {}", level.not_covered().join("; "));
     let (severity, what, would) = match (works(Level::Full)?, works(Level::Landlock)?) {
+        (_, true) if is_chosen => (
+            Severity::Info,
+            "the sandbox works at level landlock, as configured".to_owned(),
+            not_covered(Level::Landlock),
+        ),
         (true, _) => (
             Severity::Info,
             "the sandbox works at level full".to_owned(),
@@ -121,7 +130,10 @@ fn sandbox(call: &Call<'_>) -> Result<Finding, Failure> {
         ),
         (false, true) => (
             Severity::Warn,
-            "the sandbox works only at level landlock; runs need --sandbox landlock".to_owned(),
+            format!(
+                "the sandbox works only at level landlock; for level full: {}; to accept this one: {ACCEPT}",
+                user_namespace_switch()
+            ),
             not_covered(Level::Landlock),
         ),
         (false, false) => (

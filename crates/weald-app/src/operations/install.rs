@@ -161,7 +161,12 @@ impl ConnectProgram {
             true => Some(call.place()?.root()),
             false => None,
         };
+        let worktrees = match (client, direction) {
+            (Client::Codex, Direction::In) if !self.project => worktree_folders(call)?,
+            _ => Vec::new(),
+        };
         let installation = Installation {
+            worktrees: &worktrees,
             client,
             homes: &homes,
             project: root.as_deref(),
@@ -236,6 +241,26 @@ impl ConnectProgram {
             }
         })
     }
+}
+
+/// Where worktrees of this repository lie, if the caller is in one; nothing above the repository itself.
+fn worktree_folders(call: &Call<'_>) -> Result<Vec<PathBuf>, Failure> {
+    if call.place().is_err() {
+        call.warn(
+            "not in a repository: Codex's sandbox keeps worktrees read-only until you run this command in each repository",
+        );
+        return Ok(Vec::new());
+    }
+    let ground = call.ground()?;
+    let main = ground.place.root();
+    let folder = ground.trees(call)?.tree_roots()?.into_iter().next();
+    let usable = folder.filter(|folder| folder.is_absolute() && !main.starts_with(folder));
+    if usable.is_none() {
+        call.warn(
+            "worktrees lie next to the repository itself (tree.path), so Codex's sandbox keeps them read-only: start Codex in a worktree with `codex --add-dir .git`",
+        );
+    }
+    Ok(usable.into_iter().collect())
 }
 
 fn homes(call: &Call<'_>) -> Result<Homes, Failure> {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use weald_core::config::Gate;
 use weald_core::id::{LandingId, TaskId, Token};
-use weald_core::landing::{Landing, LandingStatus, Strategy};
+use weald_core::landing::{Landing, LandingStatus, RevertCause, Strategy};
 use weald_core::queue::QueuePause;
 
 use super::{Broker, Inside, Operation, asked};
@@ -242,6 +242,7 @@ impl LandTrees {
             keep: self.keep,
             interim: false,
             force: self.force,
+            supervised: false,
             by_agent: call.agent_above(&ground.engine)?.is_some(),
             stop_on_conflict: self.stop_on_conflict,
             on_conflict: self.at_conflict,
@@ -280,7 +281,7 @@ impl Operation for RevertLanding {
 
     fn run(self, call: &Call<'_>) -> Result<OneLanding, Failure> {
         let ground = call.landing_ground()?;
-        let (ground, one) = reverted(call, ground, self.landing)?;
+        let (ground, one) = reverted(call, ground, self.landing, RevertCause::Asked)?;
         call.tell(&ground.engine);
         Ok(one)
     }
@@ -296,10 +297,11 @@ pub(super) fn reverted(
     call: &Call<'_>,
     ground: Ground,
     landing: LandingId,
+    cause: RevertCause,
 ) -> Result<(Ground, OneLanding), Failure> {
     call.cancel.catch_hangup();
     let id = Landings::new(&ground.trees(call)?)
-        .queue_revert(landing)?
+        .queue_revert(landing, cause)?
         .id;
     let request = LandRequest::default();
     let worked = work_landings(call, ground, &[id], &request, Mode::Work)?;

@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 use weald_core::id::TaskId;
 use weald_core::tree::TreeKind;
 
-use super::Operation;
 use super::keeping::OneTree;
+use super::{Broker, Inside, Operation, asked};
 use crate::screen::clean_line;
 use crate::supervision::{defers, is_foreign_tree};
 use crate::{
-    Adoption, BranchExists, Call, CreateOutcome, Created, Failure, Ground, Landings, NewTree,
-    Population, SetupReport, SyncOutcome, TreeView, Trees, exit,
+    Adoption, Ask, BranchExists, Call, CreateOutcome, Created, Failure, Ground, Landings, NewTree,
+    Population, SetupReport, SyncOutcome, Synced, TreeView, Trees, exit,
 };
 
 entries!(
@@ -377,7 +377,7 @@ impl Operation for SetUpTree {
 }
 
 /// Brings the target's commits into a worktree; a conflict is left there.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SyncTree {
     /// The worktree or its task.
@@ -387,7 +387,7 @@ pub struct SyncTree {
 }
 
 /// A worktree that has the target's commits, or a conflict with them.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct SyncedTree {
     /// As it is now.
     pub tree: TreeView,
@@ -399,6 +399,19 @@ pub struct SyncedTree {
     pub operation: Option<String>,
     /// Files that git ignores and that were in the way, by their new names.
     pub set_aside: Vec<String>,
+}
+
+impl SyncedTree {
+    /// What a sync came to.
+    pub fn of(trees: &Trees<'_>, synced: Synced) -> Self {
+        Self {
+            tree: trees.view(synced.tree),
+            outcome: synced.outcome,
+            conflicts: synced.conflicts,
+            operation: synced.operation,
+            set_aside: synced.set_aside,
+        }
+    }
 }
 
 impl Operation for SyncTree {
@@ -424,13 +437,11 @@ impl Operation for SyncTree {
                 "ignored by git and in the way, so it is kept: {path}"
             ));
         }
-        Ok(SyncedTree {
-            tree: trees.view(synced.tree),
-            outcome: synced.outcome,
-            conflicts: synced.conflicts,
-            operation: synced.operation,
-            set_aside: synced.set_aside,
-        })
+        Ok(SyncedTree::of(&trees, synced))
+    }
+
+    fn run_inside(&self, broker: &dyn Broker, call: &Call<'_>) -> Inside<SyncedTree> {
+        Some(asked(broker, call, Ask::Sync(self.clone())))
     }
 
     fn exit(synced: &SyncedTree) -> u8 {

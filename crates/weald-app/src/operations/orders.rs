@@ -3,11 +3,13 @@
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+use weald_control::agents::Entry;
 use weald_core::SignedDuration;
 use weald_core::agent::{Agent, AgentId, AgentStatus, Wanted};
 use weald_core::agent_rules::{AgentInput, AgentRefusal};
 use weald_core::message::{Draft, Message, MessageType, Urgency};
 use weald_core::name::SessionName;
+use weald_sandbox::Refusal;
 
 use super::agent_views::OneAgent;
 use super::looking::ShownDiff;
@@ -15,10 +17,11 @@ use super::messages::Messages;
 use super::works::Worked;
 use super::{Operation, within_reason};
 use crate::agents::drivers::driver_for;
-use crate::progress::LogView;
-use crate::supervision::Tail;
+use crate::progress::{LogView, Shown};
+use crate::supervision::{Look, Tail, attach, told_retry};
 use crate::{
-    Against, AgentError, AgentQuery, AgentView, Call, DiffStyle, Failure, Ground, Landings, exit,
+    Activity, Against, AgentError, AgentQuery, AgentView, Call, DiffStyle, Failure, Ground,
+    Landings, agent_folder, exit, refusals_with_hint,
 };
 
 entries!(
@@ -100,6 +103,9 @@ pub struct ReadLog {
     pub tail: Option<usize>,
     /// As it came, instead of without colours and as its driver understands it.
     pub raw: bool,
+    /// With all lines of results and prompts.
+    #[serde(default)]
+    pub full: bool,
 }
 
 /// Output of an agent.
@@ -109,6 +115,11 @@ pub struct AgentLog {
     pub agent: AgentId,
     /// All of it, or its end.
     pub text: String,
+    /// What its stream means; empty for a command without one.
+    pub events: Vec<Entry>,
+    /// What it wanted to reach and may not.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<Refusal>,
 }
 
 impl Operation for ReadLog {
@@ -119,11 +130,23 @@ impl Operation for ReadLog {
     fn run(self, call: &Call<'_>) -> Result<AgentLog, Failure> {
         let ground = call.ground()?;
         let agent = ground.engine.find_agent(&self.agent)?.id;
-        let all = Tail::new(&ground, agent)?
-            .whole(self.raw)
-            .all_of(self.tail)?;
+        let look = Look {
+            full: self.full,
+            ..Look::default()
+        };
+        let mut tail = Tail::new(&ground, agent)?.whole(self.raw).shown(look);
+        let all = tail.all_of(self.tail)?;
         let text = String::from_utf8_lossy(&all).into_owned();
-        Ok(AgentLog { agent, text })
+        let mut events = tail.entries();
+        let count = self.tail.unwrap_or(events.len()).min(events.len());
+        let events = events.split_off(events.len() - count);
+        let refused = Activity::read(&agent_folder(&ground.place, agent)).refused;
+        Ok(AgentLog {
+            agent,
+            text,
+            events,
+            refused,
+        })
     }
 }
 
@@ -137,6 +160,9 @@ pub struct FollowLog {
     pub tail: Option<usize>,
     /// As it came.
     pub raw: bool,
+    /// With all lines of results and prompts.
+    #[serde(default)]
+    pub full: bool,
     /// Until the agent ends.
     pub follow: bool,
 }
@@ -157,6 +183,7 @@ impl Operation for FollowLog {
         let view = LogView::Kept {
             lines: self.tail,
             raw: self.raw,
+            full: self.full,
         };
         let mut reader = call.progress.log_of(&ground, id, view)?;
         while self.follow && !reader.has_left() {
@@ -167,6 +194,10 @@ impl Operation for FollowLog {
                 break;
             }
             std::thread::sleep(POLL);
+        }
+        let activity = Activity::read(&agent_folder(&ground.place, id));
+        if let Some(told) = refusals_with_hint(&activity.refused, activity.refusals) {
+            call.warn(&told);
         }
         Ok(ShownLog {})
     }
@@ -197,20 +228,41 @@ impl Operation for AttachAgent {
     fn run(self, call: &Call<'_>) -> Result<Attached, Failure> {
         call.cancel.catch();
         let ground = call.ground()?;
-        let id = ground.engine.find_agent(&self.agent)?.id;
+        let agent = ground.engine.find_agent(&self.agent)?;
+        let mut id = agent.id;
+        if agent.interactive {
+            if agent.status.is_over() {
+                return Err(Failure::interface_ended(&agent));
+            }
+            let ended = attach(call, &ground, id)?;
+            let ended = ended.map(|agent| Worked::of(call, &ground, agent).map(Box::new));
+            return Ok(Attached {
+                ended: ended.transpose()?,
+            });
+        }
         let view = LogView::Growing(self.tail);
         let mut reader = call.progress.log_of(&ground, id, view)?;
+        let mut of_retry: Option<Shown> = None;
         loop {
             ground.engine.reap_agents()?;
             let agent = ground.engine.agent(id)?;
-            reader.show()?;
+            match &mut of_retry {
+                None => reader.show()?,
+                Some(shown) => shown()?,
+            }
             if agent.status.is_over() {
+                if let Some(next) = ground.engine.retry_of(&agent)? {
+                    call.note(&told_retry(&agent, &next));
+                    id = next.id;
+                    of_retry = Some(call.progress.output_of(&ground, id)?);
+                    continue;
+                }
                 let ended = Some(Box::new(Worked::of(call, &ground, agent)?));
                 return Ok(Attached { ended });
             }
             if call.cancel.asked().is_some() {
                 call.note(&format!(
-                    "{id} keeps running; reattach with: weald agent attach {id}, stop it with: weald agent stop {id}"
+                    "{id} keeps running; reattach with: weald attach {id}, stop it with: weald agent stop {id}"
                 ));
                 return Ok(Attached { ended: None });
             }
@@ -274,6 +326,9 @@ impl Operation for SteerAgent {
 
 /// Whether an agent's input stays open, so that words reach it while it works.
 fn is_listening(ground: &Ground, agent: &Agent) -> bool {
+    if agent.interactive {
+        return false;
+    }
     let driver = driver_for(ground.config(), Some(&agent.driver), &[]);
     driver.is_ok_and(|driver| driver.say("").is_some())
 }
@@ -499,7 +554,7 @@ impl Operation for WaitForAgents {
             ground.engine.reap_agents()?;
             let mut over = 0;
             for id in &ids {
-                over += usize::from(ground.engine.agent(*id)?.status.is_over());
+                over += usize::from(ground.engine.last_retry(*id)?.status.is_over());
             }
             if over == ids.len() || (self.any && over > 0) {
                 break false;
@@ -513,9 +568,10 @@ impl Operation for WaitForAgents {
             }
             std::thread::sleep(SLOW_POLL);
         };
-        let views = ids
-            .iter()
-            .map(|id| Ok(ground.engine.agent_view(&ground.place, *id)?));
+        let views = ids.iter().map(|id| {
+            let newest = ground.engine.last_retry(*id)?;
+            Ok(ground.engine.agent_view(&ground.place, newest.id)?)
+        });
         Ok(WaitedAgents {
             agents: views.collect::<Result<_, Failure>>()?,
             timed_out,

@@ -9,7 +9,7 @@ use weald_core::task::Task;
 
 use super::Operation;
 use super::works::Worked;
-use crate::supervision::{drop_race, id_of, pick_entry, start_race};
+use crate::supervision::{drop_race, id_of, pick_entry, start_race, typed_agent};
 use crate::tracker::known;
 use crate::{AgentRequest, Agents, Call, EntryView, Failure, Ground, Removed, exit};
 
@@ -101,13 +101,18 @@ impl StartRace {
     /// What each entry is; a driver that nobody knows is refused before anything is begun.
     fn requests(&self, call: &Call<'_>, ground: &Ground) -> Result<Vec<AgentRequest>, Failure> {
         let (config, trees) = (ground.config(), ground.trees(call)?);
+        let mut command = self.command.clone();
         let drivers = match (self.drivers.is_empty(), self.command.is_empty()) {
             (false, false) => {
                 let message = "a race has drivers or a command, not both";
                 return Err(Failure::new("usage", exit::USAGE, message));
             }
             (false, true) => self.drivers.clone(),
-            (true, false) => vec!["command".to_owned()],
+            (true, false) => {
+                let (driver, words) = typed_agent(call, ground, &self.command)?;
+                command = words;
+                vec![driver]
+            }
             (true, true) => vec![config.agent_driver.to_owned()],
         };
         let count = self.count.map_or(drivers.len().max(2), usize::from);
@@ -122,7 +127,7 @@ impl StartRace {
         for (index, driver) in drivers.iter().cycle().take(count).enumerate() {
             let request = AgentRequest {
                 role: Some(format!("{RACE}{}", races::letter(index))),
-                command: self.command.clone(),
+                command: command.clone(),
                 model: self.model.clone().or_else(|| model.clone()),
                 ..AgentRequest::new(driver, Goal::Stay)
             };

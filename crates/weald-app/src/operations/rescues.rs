@@ -97,7 +97,7 @@ impl Operation for RescueTask {
             }
             Some(Rescue::Restart) => {
                 tell_saved(call, &evidence);
-                let request = self.request(&ground, &found);
+                let request = self.request(call, &ground, &found)?;
                 let agent = restart(call, &ground, &found, &evidence, request, self.detach)?;
                 return Ok(Rescued::Ended(Ended::worked(call, &ground, agent)?));
             }
@@ -119,14 +119,19 @@ impl Operation for RescueTask {
 
 impl RescueTask {
     /// A new agent for the driver and command of the last one, unless others are asked for.
-    fn request(&self, ground: &Ground, found: &Resumption) -> AgentRequest {
+    fn request(
+        &self,
+        call: &Call<'_>,
+        ground: &Ground,
+        found: &Resumption,
+    ) -> Result<AgentRequest, Failure> {
         let mut how = self.how.clone();
         if how.driver.is_none() && how.command.is_empty() {
             let last = found.newest.as_ref();
             how.driver = last.map(|agent| agent.driver.clone());
             how.command = last.map(|agent| agent.command.clone()).unwrap_or_default();
         }
-        how.request(ground)
+        how.request(call, ground)
     }
 
     /// Whoever works is left alone; of one that stalled the tree can be seen and saved.

@@ -5,13 +5,14 @@ use std::ffi::OsString;
 use serde::{Deserialize, Serialize};
 use weald_core::SignedDuration;
 use weald_core::error_code::ErrorCode;
-use weald_sandbox::Level;
 
 use super::Operation;
+use crate::agents::by_hand::ByHand;
+use crate::agents::drivers::Meant;
 use crate::foreground::Held;
 use crate::hidden_files::named_files_unseen;
 use crate::supervision::Guest;
-use crate::{Call, Failure, RunRequest, RunSandbox, exit};
+use crate::{Agents, Call, Failure, RunRequest, RunSandbox, exit};
 
 entries!(RunInTree);
 
@@ -59,11 +60,30 @@ impl RunInTree {
         let mut request = trees.prepare_run(self.tree.as_deref(), self.sandbox)?;
         warn_of_sandbox(call, &request);
         let program = self.command.first().ok_or_else(Failure::bug)?;
-        trees.allow_login(&mut request, program);
+        let agents = Agents::new(&trees);
+        let meant = agents.meant_by(&self.command)?;
+        let agent = match &meant {
+            Meant::Agent(agent) => Some(*agent),
+            Meant::Command(note) => {
+                note.iter().for_each(|note| call.note(note));
+                None
+            }
+        };
+        let by_hand = match agent {
+            Some(agent) => agents.prepare_by_hand(agent, &self.command, &mut request)?,
+            None => None,
+        };
+        by_hand
+            .iter()
+            .flat_map(|agent| &agent.notes)
+            .for_each(|note| call.note(note));
+        if by_hand.is_none() {
+            trees.allow_login(&mut request, program);
+        }
         let program = program.to_string_lossy().into_owned();
-        let mut window = call.windows()?.open(&trees)?;
-        let passed = window.grant(&mut request)?;
-        let guest = Guest::arrive(&ground.engine, &program, &request.tree)?;
+        let window = call.windows()?.open(&trees)?;
+        window.grant(&mut request);
+        let guest = Guest::arrive(&ground.engine, agent, &request.tree)?;
         guest.grant(&mut request);
         let authority = guest.authority(&request.tree);
         let tree = trees.begin_run(&request, &program)?;
@@ -71,22 +91,24 @@ impl RunInTree {
         let hidden = named_files_unseen(request.policy.as_ref(), arguments);
         let held = Held {
             policy: request.policy,
-            command: self.command,
+            command: typed_or(by_hand.as_ref(), self.command),
             directory: request.directory,
             environment: request.environment,
             timeout: self.timeout,
             max_output: self.max_output,
-            passed,
         };
-        let (ended, failed) = trees.with_snapshots(&tree, || {
+        let run = || {
             let (mut held, mut ended) = (Some(held), None);
             let mut work = || {
                 ended = held.take().map(|held| held.start(call)?.wait(call));
             };
             window.serve_while(call, &ground, &trees, authority, &mut work)?;
             ended.ok_or_else(Failure::bug).flatten()
-        });
+        };
+        let (ended, failed) = trees.with_fresh_target(&tree, || trees.with_snapshots(&tree, run));
         guest.leave(&ground.engine);
+        let kept = by_hand.map(ByHand::end).unwrap_or_default();
+        kept.iter().for_each(|failed| call.warn(failed));
         if let Some(failed) = failed {
             call.warn(&failed);
         }
@@ -110,29 +132,24 @@ impl RunInTree {
     }
 }
 
+/// The command as its driver starts it, else as it was typed.
+pub(super) fn typed_or(by_hand: Option<&ByHand>, typed: Vec<OsString>) -> Vec<OsString> {
+    by_hand.map_or(typed, |agent| agent.command.clone())
+}
+
 /// Says what the sandbox of a run does not do.
 fn warn_of_sandbox(call: &Call<'_>, request: &RunRequest) {
     for note in &request.notes {
         call.warn(note);
     }
-    match request.policy.as_ref().map(|policy| policy.level) {
-        Some(Level::Full) => {}
-        Some(level) => call.warn(&format!(
-            "level {} does not cover: {}",
-            level.as_str(),
-            level.not_covered().join("; ")
-        )),
-        None => {
-            call.warn("running without a sandbox: the command can write everything that you can");
-        }
+    if request.policy.is_none() {
+        call.warn("running without a sandbox: the command can write everything that you can");
     }
 }
 
 /// A run's exit code is the command's; what is weald's own has codes that commands rarely use.
 fn as_run_failure(mut failure: Failure) -> Failure {
-    failure.hint = failure
-        .hint
-        .map(|hint| hint.replace("--level landlock", "--sandbox landlock"));
+    failure = failure.accepting_by("--sandbox landlock");
     failure.exit = match failure.code {
         ErrorCode::SandboxUnavailable => exit::NOT_EXECUTABLE,
         ErrorCode::NotExecutable => failure.exit,

@@ -6,17 +6,20 @@ use std::process::Stdio;
 
 use serde::{Deserialize, Serialize};
 use weald_core::SignedDuration;
+use weald_core::config::Config;
 use weald_escape::{Outcome, Pattern, cases, try_case};
 use weald_sandbox::{
     Ended, Invocation, Level, Limits, Network, Policy, landlock_abi, launch, mount_below_home,
 };
 
 use super::Operation;
-use super::runs::Ran;
+use super::runs::{Ran, typed_or};
+use crate::agents::by_hand::{self, ByHand, real};
+use crate::agents::drivers::{Meant, meant_by};
 use crate::foreground::Held;
 use crate::{
-    Call, Failure, SandboxRequest, exit, hidden_names, home_layer_of, read_only_home,
-    sandbox_policy, without_secrets,
+    Call, Failure, SandboxRequest, exit, hidden_names, home_layer_of, missing_registries,
+    read_only_home, sandbox_policy, without_secrets,
 };
 
 entries!(ExecSandboxed, ExplainSandbox, TestSandbox);
@@ -128,24 +131,80 @@ impl Operation for ExecSandboxed {
     type Output = Ran;
 
     fn run(self, call: &Call<'_>) -> Result<Ran, Failure> {
-        let policy = self.scope.policy(call)?;
+        let mut policy = self.scope.policy(call)?;
         let config = call.sandbox_config(&policy.write)?;
+        let mut environment = without_secrets(&config, call.environment.for_commands());
+        let by_hand = self.by_hand(call, &config, &mut policy, &mut environment)?;
+        by_hand
+            .iter()
+            .flat_map(|agent| &agent.notes)
+            .for_each(|note| call.note(note));
         let held = Held {
             policy: Some(policy),
-            command: self.command,
+            command: typed_or(by_hand.as_ref(), self.command),
             directory: self.scope.write[0].clone(),
-            environment: without_secrets(&config, call.environment.for_commands()),
+            environment,
             timeout: self.timeout,
             max_output: self.max_output,
-            passed: None,
         };
+        let ended = held
+            .start(call)
+            .map_err(|failure| failure.accepting_by("--level landlock"))
+            .and_then(|started| started.wait(call));
+        let kept = by_hand.map(ByHand::end).unwrap_or_default();
+        kept.iter().for_each(|failed| call.warn(failed));
         Ok(Ran {
-            exit: exit::of(held.start(call)?.wait(call)?),
+            exit: exit::of(ended?),
         })
     }
 
     fn exit(ran: &Ran) -> u8 {
         ran.exit
+    }
+}
+
+impl ExecSandboxed {
+    /// An agent that weald has a driver for gets its private home, which stays with the directory that it works in.
+    fn by_hand(
+        &self,
+        call: &Call<'_>,
+        config: &Config,
+        policy: &mut Policy,
+        environment: &mut Vec<(OsString, OsString)>,
+    ) -> Result<Option<ByHand>, Failure> {
+        let variables = call.environment.for_commands();
+        let search = variables.iter().find(|(name, _)| name == "PATH");
+        let mut untrusted = policy.write.clone();
+        untrusted.extend(call.place().map(|place| place.root()));
+        let search = search.map(|(_, path)| path.as_os_str());
+        let agent = match meant_by(&self.command, search, &real(untrusted)) {
+            Meant::Agent(agent) => agent,
+            Meant::Command(note) => {
+                note.iter().for_each(|note| call.note(note));
+                return Ok(None);
+            }
+        };
+        let Some(layer) = policy.home_layer.clone() else {
+            return Ok(None);
+        };
+        let home = call.environment.home();
+        let directory = policy.write[0].clone();
+        let ground = by_hand::Ground {
+            config,
+            directory: &directory,
+            project: &directory,
+            home: layer.join("agents").join(agent),
+            user_home: home.as_deref(),
+            variables: &variables,
+            with_tools: false,
+        };
+        Ok(Some(ByHand::prepare(
+            agent,
+            &self.command,
+            ground,
+            policy,
+            environment,
+        )?))
     }
 }
 
@@ -191,6 +250,10 @@ pub struct Explanation {
     pub missing: Option<String>,
     /// Whether the run reaches the network.
     pub network: Network,
+    /// Hosts that the run reaches, where its network goes by name. Agents also reach those of their model.
+    pub hosts: Vec<String>,
+    /// Registries that the project seems to need and that are not listed.
+    pub proposed_hosts: Vec<String>,
     /// What the level does not prevent, one phrase each.
     pub not_covered: Vec<String>,
     /// Directories of which the run has its own.
@@ -245,6 +308,14 @@ impl Operation for ExplainSandbox {
             masked: texts(masked),
             missing,
             network: policy.network,
+            hosts: match policy.network {
+                Network::Allow => config.sandbox_hosts.clone(),
+                Network::On | Network::Off => Vec::new(),
+            },
+            proposed_hosts: match policy.network {
+                Network::Allow => missing_registries(&config, &policy.write[0]),
+                Network::On | Network::Off => Vec::new(),
+            },
             not_covered: words(policy.level.not_covered()),
             private: words(private),
             refuses: words(policy.level.refuses()),
@@ -300,7 +371,6 @@ fn probe(call: &Call<'_>, policy: &Policy) -> Result<(), Failure> {
         directory: policy.write[0].clone(),
         environment: Vec::new(),
         streams: [Stdio::null(), Stdio::null(), Stdio::null()],
-        passed: None,
     };
     match launch(policy, invocation)?.wait(None)? {
         Ended::Code(0) => Ok(()),

@@ -13,6 +13,7 @@ use weald_core::task::{Task, TaskStatus};
 use super::agent_views::OneAgent;
 use super::orders::{require_ended, stop, wait_for};
 use super::{Operation, within_reason};
+use crate::agents::drivers::driver_for;
 use crate::progress::FinishedTask;
 use crate::supervision::{
     AgentWish, BehindWorker, Worker, await_begin, can_start, continued, find_or_add, is_resumed,
@@ -23,7 +24,7 @@ use crate::{
     AgentRequest, AgentView, Agents, Call, Created, Failure, Ground, Landings, NewTree, exit,
 };
 
-entries!(SpawnAgent, RestartAgent, StartWorker, RunWorker);
+entries!(SpawnAgent, RestartAgent, TakeAgent, StartWorker, RunWorker);
 
 /// How long a new agent has to begin.
 const BEGINNING: Duration = Duration::from_secs(60);
@@ -51,7 +52,7 @@ impl Operation for SpawnAgent {
             refuse_abandoned(&ground)?;
         }
         let new = place_of(call, &ground)?;
-        let request = self.how.request(&ground);
+        let request = self.how.request(call, &ground)?;
         Agents::new(&ground.trees(call)?).require_driver(&request)?;
         let can_start = |subject: &str| can_start(call, &ground, subject, &request, &new);
         let (task, is_new) = find_or_add(call, &ground, &self.task, false, can_start)?;
@@ -148,24 +149,78 @@ impl Operation for RestartAgent {
         ground.warn_of_settings(call);
         let agent = ground.engine.find_agent(&self.agent)?;
         let request = self.request(call, &ground, &agent)?;
-        if !agent.status.is_over() {
-            call.note(&format!("stopping {}", agent.id));
-            stop(&ground, agent.id, "it is being restarted".to_owned(), false)?;
-            require_ended(&ground, agent.id)?;
-        }
-        let before = ground.engine.task(&agent.task)?.task;
-        let launched = match agent.in_main {
-            true => start_in_main(call, &ground, &agent.task, &request)?,
-            false => {
-                let new = NewTree {
-                    name: agent.tree.as_ref().map(ToString::to_string),
-                    ..NewTree::default()
-                };
-                let told = |agent: &Agent, created: &Created| tell_placed(call, agent, created);
-                launch(call, &ground, Some(&agent.task), &request, new, told)?
-            }
+        let launched = again(call, &ground, &agent, &request)?;
+        OneAgent::of(call, &ground, launched.id)
+    }
+}
+
+/// Stops an agent that runs, and starts the one that is asked for in its place.
+fn again(
+    call: &Call<'_>,
+    ground: &Ground,
+    agent: &Agent,
+    request: &AgentRequest,
+) -> Result<Agent, Failure> {
+    if !agent.status.is_over() {
+        call.note(&format!("stopping {}", agent.id));
+        let why = match request.interactive {
+            true => "a person takes it over",
+            false => "it is being restarted",
         };
-        require_restarted(&ground, &launched, &before)?;
+        stop(ground, agent.id, why.to_owned(), false)?;
+        require_ended(ground, agent.id)?;
+    }
+    let before = ground.engine.task(&agent.task)?.task;
+    let launched = match agent.in_main {
+        true => start_in_main(call, ground, &agent.task, request)?,
+        false => {
+            let new = NewTree {
+                name: agent.tree.as_ref().map(ToString::to_string),
+                ..NewTree::default()
+            };
+            let told = |agent: &Agent, created: &Created| tell_placed(call, agent, created);
+            launch(call, ground, Some(&agent.task), request, new, told)?
+        }
+    };
+    require_restarted(ground, &launched, &before)?;
+    Ok(launched)
+}
+
+/// Opens the conversation of a headless agent in its own interface, in the same worktree and under the same rules of
+/// claiming. One that runs is stopped first.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TakeAgent {
+    /// Its id, its task, its name or its worktree.
+    pub agent: String,
+}
+
+impl Operation for TakeAgent {
+    const NAME: &'static str = "agent_take";
+    type Output = OneAgent;
+
+    fn run(self, call: &Call<'_>) -> Result<OneAgent, Failure> {
+        let ground = call.ground()?;
+        ground.warn_of_settings(call);
+        let agent = ground.engine.find_agent(&self.agent)?;
+        if agent.interactive && !agent.status.is_over() {
+            return Err(Failure::already_interactive(agent.id));
+        }
+        let driver = driver_for(ground.config(), Some(&agent.driver), &[]);
+        if !driver.is_ok_and(|driver| driver.is_interactive()) || agent.in_main {
+            return Err(Failure::no_interface(&agent));
+        }
+        let restart = RestartAgent {
+            agent: agent.id.to_string(),
+            conversation: Conversation::Any,
+            force: !agent.status.is_over(),
+        };
+        let request = AgentRequest {
+            interactive: true,
+            goal: Goal::Finish,
+            ..restart.request(call, &ground, &agent)?
+        };
+        let launched = again(call, &ground, &agent, &request)?;
         OneAgent::of(call, &ground, launched.id)
     }
 }
@@ -225,6 +280,7 @@ impl RestartAgent {
             model: agent.model.clone(),
             role: agent.role.clone(),
             brief: agent.brief.clone(),
+            retries: agent.retries,
             resumes: Some(id),
             conversation: conversation.filter(|_| self.conversation != Conversation::New),
             reopen: true,

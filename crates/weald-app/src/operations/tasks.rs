@@ -1,6 +1,7 @@
 //! The board: adding tasks, changing what they say, and looking at them.
 
 use serde::{Deserialize, Serialize};
+use weald_core::agent::Usage;
 use weald_core::id::TaskId;
 use weald_core::name::SessionName;
 use weald_core::store::{TaskClass, TaskFilter, TaskOrder};
@@ -224,6 +225,9 @@ pub struct ShownTask {
     /// The phases that it went through; none inside a sandbox.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<StageView>,
+    /// What its agents used, if anything is known of it; not inside a sandbox.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<Usage>,
 }
 
 impl Operation for ShowTask {
@@ -241,6 +245,7 @@ impl Operation for ShowTask {
         Ok(ShownTask {
             task: engine.task(&id)?,
             stages: engine.stages(&id)?,
+            used: Some(engine.used_on(&id)?).filter(|used| used.tokens() > 0),
         })
     }
 

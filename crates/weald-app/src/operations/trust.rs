@@ -1,4 +1,4 @@
-//! Commands that the repository proposes, and whether a person approved them.
+//! Commands and hosts that the repository proposes, and whether a person approved them.
 
 use serde::{Deserialize, Serialize};
 

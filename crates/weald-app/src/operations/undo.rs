@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use weald_core::id::{LandingId, Seq};
-use weald_core::landing::LandingStatus;
+use weald_core::landing::{LandingStatus, RevertCause};
 use weald_core::undo::{Operation as Undoable, Way};
 
 use super::Operation;
@@ -45,6 +45,9 @@ pub struct Undo {
     pub event: Option<Seq>,
     /// Only say what would be undone.
     pub dry_run: bool,
+    /// Ask a person at a terminal before the target changes.
+    #[serde(default)]
+    pub ask: bool,
 }
 
 /// What was undone, or would be.
@@ -100,6 +103,11 @@ impl Operation for Undo {
             return Ok(Undid::Would(Box::new(WouldUndo { would_undo, notes })));
         }
         if let Way::Revert { landing, .. } = chosen.way {
+            upkeep.require_undoable(&chosen)?;
+            call.note(&upkeep.what_undoing_lands(&chosen, landing)?);
+            if self.ask && !call.progress.confirm("Undo it?")? {
+                return Err(Failure::declined("nothing was undone"));
+            }
             drop(trees);
             return undo_landing(call, ground, landing, &chosen);
         }
@@ -130,7 +138,7 @@ fn undo_landing(
     landing: LandingId,
     chosen: &Undoable,
 ) -> Result<Undid, Failure> {
-    let (ground, one) = reverted(call, ground, landing)?;
+    let (ground, one) = reverted(call, ground, landing, RevertCause::Undo)?;
     let revert = &one.landing.landing;
     if revert.status != LandingStatus::Landed {
         call.tell(&ground.engine);

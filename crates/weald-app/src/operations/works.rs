@@ -6,6 +6,7 @@ use weald_core::error_code::ErrorCode;
 use weald_core::id::TaskId;
 use weald_core::landing::{Landing, LandingStatus};
 use weald_core::resuming::Diagnosis;
+use weald_core::retrying::unchanged_red;
 use weald_core::task::Task;
 use weald_core::tree::TreeStatus;
 
@@ -185,7 +186,12 @@ impl Ended {
     }
 
     pub(super) fn worked(call: &Call<'_>, ground: &Ground, agent: Agent) -> Result<Self, Failure> {
-        Ok(Self::Worked(Box::new(Worked::of(call, ground, agent)?)))
+        let worked = Worked::of(call, ground, agent)?;
+        let landing = worked.landing.as_ref();
+        if let Some(why) = landing.and_then(|landing| unchanged_red(&worked.agent, landing)) {
+            call.note(&why);
+        }
+        Ok(Self::Worked(Box::new(worked)))
     }
 }
 
@@ -212,7 +218,7 @@ impl Operation for WorkOnTask {
     fn run(self, call: &Call<'_>) -> Result<Ended, Failure> {
         let ground = call.ground()?;
         ground.warn_of_settings(call);
-        let request = self.how.request(&ground);
+        let request = self.how.request(call, &ground)?;
         Agents::new(&ground.trees(call)?).require_driver(&request)?;
         let place = match self.in_main {
             true => None,
@@ -295,12 +301,22 @@ impl Operation for ResumeTask {
     const NAME: &'static str = "resume";
     type Output = Ended;
 
+    fn validate(&self) -> Result<(), Failure> {
+        match self.how.feedback.as_deref().map(str::trim) {
+            Some("") => Err(Failure::no_feedback()),
+            _ => Ok(()),
+        }
+    }
+
     fn run(self, call: &Call<'_>) -> Result<Ended, Failure> {
         let ground = call.ground()?;
         ground.warn_of_settings(call);
         let task = find(&ground, &self.task)?;
         let found = Agents::new(&ground.trees(call)?).diagnose(&task)?;
         match found.diagnosis {
+            Diagnosis::Completed if self.how.feedback.is_some() => {
+                Err(Failure::completed_before(&found.task.id))
+            }
             Diagnosis::Completed => completed(call, &ground, found),
             Diagnosis::Running => self.running(call, &ground, found),
             _ => {
@@ -328,6 +344,9 @@ impl ResumeTask {
         let task = &found.task.id;
         refuse_undecided(ground, found)?;
         if !ground.engine.stages(task)?.is_empty() {
+            if self.how.interactive {
+                return Err(Failure::phases_alone(task));
+            }
             let phased = conduct(call, ground, task.clone(), &self.how, None, false)?;
             return Ok(Ended::Phases(Box::new(phased)));
         }
@@ -335,7 +354,8 @@ impl ResumeTask {
         if self.fresh {
             request.conversation = None;
         }
-        if runs {
+        // An interface is there to be seen.
+        if runs || request.feedback.is_some() || request.interactive {
             request.begin_at = Stage::Run;
         }
         let in_main = found.newest.as_ref().is_some_and(|agent| agent.in_main);
@@ -364,7 +384,7 @@ impl ResumeTask {
             agent.id, found.task.id
         );
         Err(Failure::new("task_held", exit::BUSY, message).hint(format!(
-            "weald agent attach {id}, or weald agent stop {id}",
+            "weald attach {id}, or weald agent stop {id}",
             id = agent.id
         )))
     }
@@ -429,7 +449,7 @@ fn conduct(
 ) -> Result<Phased, Failure> {
     let phases = Phases {
         task,
-        request: how.request(ground),
+        request: how.request(call, ground)?,
         is_open: how.command.is_empty() && how.driver.is_none(),
         first,
         only,

@@ -77,9 +77,10 @@ pub fn begin(
     if is_new {
         require_begun(call, ground, &agent, is_own_tree)?;
     }
-    if detach && !agent.status.is_over() {
+    // One in its own interface is attached to at once.
+    if detach && !agent.status.is_over() && !agent.interactive {
         call.note(&format!(
-            "{id} works on it; follow it with: weald agent attach {id}"
+            "{id} works on it; follow it with: weald attach {id}"
         ));
     }
     Ok(agent)

@@ -1,26 +1,68 @@
 //! Following an agent until it is over. A Ctrl-C asks it to stop; a closed terminal changes nothing.
 
+use std::collections::BTreeMap;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use weald_core::TimeZone;
 use weald_core::agent::{Agent, AgentId, AgentStatus, Goal, Wanted};
 use weald_core::agent_rules::AgentInput;
+use weald_core::agent_view::limit_in_words;
+use weald_core::attention::AttentionKind;
+use weald_core::config::NotifyBy;
+use weald_core::id::Seq;
+use weald_core::store::EventFilter;
 
+use crate::notify::wanted;
+use crate::screen::clean_line;
 use crate::{Call, Ground};
 use crate::{Failure, RecordError};
+
+/// How long a kind stays quiet.
+const CALLED_AGAIN: Duration = Duration::from_secs(60);
 
 /// How often it is looked at.
 const POLL: Duration = Duration::from_millis(100);
 
-/// Waits until an agent is over, and answers how it stands then. Its output is shown meanwhile.
+/// Waits until an agent and its automatic retries are over, and answers how the last one stands then. Their output is
+/// shown meanwhile.
 pub fn follow(call: &Call<'_>, ground: &Ground, id: AgentId) -> Result<Agent, Failure> {
-    let mut shown = call.progress.output_of(ground, id)?;
-    follow_with(call, ground, id, &mut *shown)
+    let mut id = id;
+    loop {
+        let mut shown = call.progress.output_of(ground, id)?;
+        let agent = follow_with(call, ground, id, &mut *shown)?;
+        let Some(next) = ground.engine.retry_of(&agent)? else {
+            return Ok(agent);
+        };
+        call.note(&told_retry(&agent, &next));
+        id = next.id;
+    }
 }
 
-/// The same without its output.
-pub fn follow_quietly(call: &Call<'_>, ground: &Ground, id: AgentId) -> Result<Agent, Failure> {
-    follow_with(call, ground, id, &mut || Ok(()))
+/// The same without their output. What is said of a retry begins with `prefix`.
+pub fn follow_quietly(
+    call: &Call<'_>,
+    ground: &Ground,
+    id: AgentId,
+    prefix: &str,
+) -> Result<Agent, Failure> {
+    let mut id = id;
+    loop {
+        let agent = follow_with(call, ground, id, &mut || Ok(()))?;
+        let Some(next) = ground.engine.retry_of(&agent)? else {
+            return Ok(agent);
+        };
+        call.note(&format!("{prefix}{}", told_retry(&agent, &next)));
+        id = next.id;
+    }
+}
+
+/// Why an agent is retried, and as which one.
+pub fn told_retry(agent: &Agent, next: &Agent) -> String {
+    let why = agent.end.as_ref().map_or("", |end| end.why.as_str());
+    let why = clean_line(why);
+    let (first, rest) = why.split_at(why.chars().next().map_or(0, char::len_utf8));
+    format!("↻ {}{rest} ({})", first.to_uppercase(), next.id)
 }
 
 /// `show` is called after every look.
@@ -30,10 +72,18 @@ fn follow_with(
     id: AgentId,
     show: &mut dyn FnMut() -> Result<(), Failure>,
 ) -> Result<Agent, Failure> {
-    let mut is_asked = false;
+    let (mut is_asked, mut waits_for) = (false, None);
+    let mut watch = EventWatch::new(ground)?;
     loop {
         let agent = ground.engine.agent(id)?;
         show()?;
+        if agent.limit != waits_for {
+            waits_for = agent.limit;
+            if let Some(text) = limit_in_words(&agent, ground.engine.now()?, &TimeZone::system()) {
+                call.note(&format!("{text}; waiting ({id} on task {})", agent.task));
+            }
+        }
+        watch.look(call, ground)?;
         if agent.status.is_over() {
             show()?;
             return Ok(agent);
@@ -67,5 +117,40 @@ fn follow_with(
             continue;
         }
         thread::sleep(POLL);
+    }
+}
+
+/// Calls a person who follows an agent at a terminal, at most once a minute for each kind.
+struct EventWatch {
+    seen: Seq,
+    called: BTreeMap<AttentionKind, Instant>,
+}
+
+impl EventWatch {
+    fn new(ground: &Ground) -> Result<Self, Failure> {
+        Ok(Self {
+            seen: ground.engine.last_seq()?,
+            called: BTreeMap::new(),
+        })
+    }
+
+    fn look(&mut self, call: &Call<'_>, ground: &Ground) -> Result<(), Failure> {
+        let (engine, config) = (&ground.engine, ground.config());
+        let newest = engine.last_seq()?;
+        if newest == self.seen || config.notify_terminal == NotifyBy::Off {
+            return Ok(());
+        }
+        let filter = EventFilter::after(self.seen, newest.0.saturating_sub(self.seen.0));
+        let events = engine.look(|tx| tx.events(&filter))?;
+        self.seen = newest;
+        for attention in wanted(engine, &events, &config.notify_on) {
+            let last = self.called.get(&attention.kind);
+            if last.is_none_or(|last| last.elapsed() >= CALLED_AGAIN) {
+                self.called.insert(attention.kind, Instant::now());
+                call.progress
+                    .call_person(&attention, config.notify_terminal);
+            }
+        }
+        Ok(())
     }
 }

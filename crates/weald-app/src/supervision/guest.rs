@@ -1,11 +1,8 @@
 //! For whom a plain run in a worktree speaks.
 
-use std::path::Path;
-
 use weald_core::name::SessionName;
 use weald_core::tree::Tree;
 
-use crate::agents::drivers::has_driver;
 use crate::authority::{Authority, Mandate};
 use crate::{Engine, Failure, RunRequest};
 
@@ -14,12 +11,9 @@ use crate::{Engine, Failure, RunRequest};
 pub struct Guest(Option<SessionName>);
 
 impl Guest {
-    /// Registers the session of an agent that weald has a driver for.
-    pub fn arrive(engine: &Engine, program: &str, tree: &Tree) -> Result<Self, Failure> {
-        let agent = Path::new(program)
-            .file_name()
-            .and_then(|name| name.to_str());
-        let Some(agent) = agent.filter(|agent| has_driver(agent)) else {
+    /// Registers the session of an agent that weald has a driver for; any other command has none.
+    pub fn arrive(engine: &Engine, agent: Option<&str>, tree: &Tree) -> Result<Self, Failure> {
+        let Some(agent) = agent else {
             return Ok(Self(None));
         };
         let name = engine.register_guest(agent, &tree.name, std::process::id())?;

@@ -12,6 +12,7 @@ use weald_core::agent_rules::AgentInput;
 use weald_core::id::TaskId;
 use weald_core::task::{Task, TaskStatus};
 use weald_core::task_rules::TaskInput;
+use weald_terminal::size_of;
 
 use crate::Failure;
 use crate::exit;
@@ -191,7 +192,7 @@ pub fn put_back(ground: &Ground, agent: &Agent, before: &Task) {
 }
 
 /// Starts the supervisor, and waits until it says that it is there.
-fn supervise(call: &Call<'_>, ground: &Ground, agent: &Agent) -> Result<(), Failure> {
+pub(super) fn supervise(call: &Call<'_>, ground: &Ground, agent: &Agent) -> Result<(), Failure> {
     let folder = agent_folder(&ground.place, agent.id);
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true).mode(0o700).create(&folder)?;
@@ -237,9 +238,14 @@ fn spawn(call: &Call<'_>, ground: &Ground, agent: &Agent, folder: &Path) -> Resu
     )]
     let mut command = std::process::Command::new(call.helper()?);
     let said = log(&folder.join(SUPERVISOR_LOG))?;
+    // It begins in the size of the terminal that it will be seen on, if it was started from one.
+    let size = size_of(std::io::stdout()).ok();
+    let terminal = size.filter(|_| agent.interactive);
+    let terminal = terminal.map(|size| format!("--terminal={}x{}", size.columns, size.rows));
     command
         .args(call.settings())
         .args(["supervise-agent", &agent.id.to_string()])
+        .args(terminal)
         .current_dir(ground.place.root())
         .env("WEALD_SESSION", agent.session.as_str())
         .stdin(Stdio::null())

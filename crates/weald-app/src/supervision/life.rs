@@ -4,21 +4,24 @@
 //! blocked after three crashes in a row. Work that waits for a person is parked, in progress and without a lease: a
 //! lease would expire, and another worker would do the work again.
 
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
-
-use crate::agents::drivers::driver_for;
+use crate::agents::drivers::{Form, driver_for};
 use crate::{Agents, CheckoutState, CommitScope, Found, LandRequest, Landings, TreeView, Watched};
-use weald_core::agent::{Agent, AgentId, AgentStatus, End, Goal, Outcome, Stage};
+use std::time::Duration;
+
+use weald_core::agent::{Agent, AgentId, AgentStatus, Barrier, End, Goal, Outcome, Stage};
 use weald_core::agent_rules::AgentInput;
 use weald_core::config::Leftovers;
 use weald_core::landing::{Landing, LandingStatus};
-use weald_core::needs::to_land_again;
+use weald_core::needs::{NOTHING_YET, TO_DECIDE, to_land_again};
+use weald_core::retrying::{in_short, is_solvable};
 use weald_core::task_rules::TaskInput;
-use weald_git::between_steps;
+use weald_terminal::Size;
 
 use super::empty;
+use super::holding::holding;
+use super::limit::{self, Limits, Waited};
 use super::reporting::{Ending, write_down};
+use super::retrying::retry;
 use crate::Failure;
 use crate::authority::{Authority, Mandate};
 use crate::hidden_files::named_files_unseen;
@@ -26,11 +29,12 @@ use crate::landing::{Mode, work_landings};
 use crate::{Call, Ground};
 
 /// Supervises an agent from its beginning to its end. Whatever goes wrong is in its record.
-pub fn live(call: &Call<'_>, id: AgentId) -> Result<u8, Failure> {
+/// `size` is that of the terminal from which it was started, for one that gets a terminal.
+pub fn live(call: &Call<'_>, id: AgentId, size: Option<Size>) -> Result<u8, Failure> {
     let ground = call.landing_ground()?;
     let me = Agents::new(&ground.trees(call)?).identity()?;
     let agent = ground.engine.decide_agent(id, AgentInput::Supervised(me))?;
-    let ended = work(call, &ground, &agent);
+    let ended = work(call, &ground, &agent, size);
     let end = match ended {
         Ok(end) => end,
         Err(failure) => {
@@ -39,7 +43,9 @@ pub fn live(call: &Call<'_>, id: AgentId) -> Result<u8, Failure> {
         }
     };
     let end = superseded(&ground, &agent, end)?;
-    ground.engine.decide_agent(id, AgentInput::End(end))?;
+    if let Err(end) = retry(call, &ground, &agent, end)? {
+        ground.engine.decide_agent(id, AgentInput::End(end))?;
+    }
     if agent.entry().is_some() {
         ground.engine.await_pick(&agent.task, agent.token)?;
     }
@@ -47,10 +53,15 @@ pub fn live(call: &Call<'_>, id: AgentId) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn work(call: &Call<'_>, ground: &Ground, agent: &Agent) -> Result<End, Failure> {
+fn work(
+    call: &Call<'_>,
+    ground: &Ground,
+    agent: &Agent,
+    size: Option<Size>,
+) -> Result<End, Failure> {
     let before = empty::checkout_before(call, ground, agent)?;
     let (watched, code, found) = match agent.begin_at {
-        Stage::Run => watch(call, ground, agent)?,
+        Stage::Run => watch(call, ground, agent, size)?,
         Stage::Finish => (None, agent.code.or(Some(0)), None),
     };
     let finishing = AgentInput::Finishing { code };
@@ -62,26 +73,6 @@ fn work(call: &Call<'_>, ground: &Ground, agent: &Agent) -> Result<End, Failure>
         .or_else(|failure| not_landed(call, ground, &agent, &failure)),
         Some((outcome, why)) => unsuccessful(ground, &agent, outcome, why),
     }
-}
-
-/// Holds an agent's claim while what follows takes its time: a gate may run for longer than a lease.
-fn holding<T>(ground: &Ground, agent: &Agent, work: impl FnOnce() -> T) -> T {
-    let (engine, config) = (&ground.engine, ground.config());
-    let every = config.lease_ttl.unsigned_abs() / 3;
-    let (over, rest) = mpsc::channel::<()>();
-    thread::scope(|scope| {
-        scope.spawn(move || {
-            while rest.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
-                // Who lost it, or has completed it, is told by what follows.
-                let session = Some(&agent.session);
-                let renew = || engine.renew(session, &agent.task, Some(agent.token), None);
-                let _ = between_steps(renew);
-            }
-        });
-        let done = work();
-        drop(over);
-        done
-    })
 }
 
 /// What went wrong on weald's side. An agent that never began gives its task back; one that did counts as crashed, so
@@ -126,13 +117,80 @@ fn superseded(ground: &Ground, agent: &Agent, end: End) -> Result<End, Failure> 
 /// How it went wrong, if it did; its exit code; and what was found in its worktree at its end.
 type Watch = (Option<(Outcome, String)>, Option<i32>, Option<Found>);
 
-fn watch(call: &Call<'_>, ground: &Ground, agent: &Agent) -> Result<Watch, Failure> {
+/// Runs the command, again as soon as its provider serves it again. What its stream says of that may be forged, so the
+/// time that it may work is that of all its runs.
+fn watch(
+    call: &Call<'_>,
+    ground: &Ground,
+    agent: &Agent,
+    size: Option<Size>,
+) -> Result<Watch, Failure> {
+    let (mut limits, mut is_renewed) = (Limits::default(), false);
+    // The time of an interactive one is that of the person who sits there.
+    let timeout = ground.config().agent_timeout;
+    let timeout = timeout.filter(|_| !agent.interactive);
+    let mut time_left = timeout.map(|timeout| timeout.unsigned_abs());
+    loop {
+        let current = ground.engine.agent(agent.id)?;
+        let trees = ground.trees(call)?;
+        let login = || Agents::new(&trees).login_trace(&agent.driver);
+        let before = login();
+        let run = run(call, ground, &current, size, &mut time_left)?;
+        let Watched::Barred { barrier, words } = &run.watched else {
+            return after(call, ground, agent, run);
+        };
+        let current = ground.engine.agent(agent.id)?;
+        let ended = match barrier {
+            // The user logged in again while it worked.
+            Barrier::Login if !is_renewed && login() != before => {
+                is_renewed = true;
+                continue;
+            }
+            Barrier::Login => (Outcome::LoggedOut, limit::words(agent, *barrier, words)),
+            Barrier::Limit { until } => match limits.wait(call, ground, &current, *until)? {
+                Waited::Reset => continue,
+                Waited::TooOften => (Outcome::Failed, limit::too_often(agent, words)),
+                Waited::Stopped { why } => (Outcome::Stopped, why),
+                Waited::Superseded => (
+                    Outcome::Superseded,
+                    "another session holds the task".to_owned(),
+                ),
+            },
+        };
+        return Ok((Some(ended), None, run.found));
+    }
+}
+
+/// How one run of an agent's command ended.
+struct Run {
+    watched: Watched,
+    /// What was found in its worktree at its end.
+    found: Option<Found>,
+    /// The files that git says it changed, if it has a worktree.
+    changed: Option<Result<Vec<String>, String>>,
+    /// A file that its command names and that it could not see.
+    hidden: Option<String>,
+}
+
+fn run(
+    call: &Call<'_>,
+    ground: &Ground,
+    agent: &Agent,
+    size: Option<Size>,
+    time_left: &mut Option<Duration>,
+) -> Result<Run, Failure> {
     let trees = ground.trees(call)?;
     let arguments: Vec<_> = agent.command.iter().map(Into::into).collect();
     let driver = driver_for(ground.config(), Some(&agent.driver), &arguments)?;
-    let mut window = call.windows()?.open(&trees)?;
-    let mut prepared = Agents::new(&trees).prepare_agent(agent, driver, window.folder(), None)?;
-    prepared.passed = window.grant(&mut prepared.request)?;
+    let window = call.windows()?.open(&trees)?;
+    let form = match agent.interactive {
+        true => Form::Interactive,
+        false => Form::Headless,
+    };
+    let mut prepared =
+        Agents::new(&trees).prepare_agent(agent, driver, window.folder(), None, form)?;
+    window.grant(&mut prepared.request);
+    prepared.terminal = size.or(prepared.terminal).filter(|_| agent.interactive);
     let authority = Authority {
         session: Some(agent.session.clone()),
         task: Some(agent.task.clone()),
@@ -150,15 +208,29 @@ fn watch(call: &Call<'_>, ground: &Ground, agent: &Agent) -> Result<Watch, Failu
     let mut prepared = Some(prepared);
     let mut watch = || {
         let prepared = prepared.take();
-        watched = prepared.map(|prepared| Agents::new(&trees).watch_agent(agent, prepared));
+        watched = prepared
+            .map(|prepared| Agents::new(&trees).watch_agent(agent, prepared, &mut *time_left));
     };
     holding(ground, agent, || {
         window.serve_while(call, ground, &trees, authority, &mut watch)
     })?;
     let (watched, end) = watched.ok_or_else(Failure::bug)??;
     let (found, changed) = end.map(|end| (end.found, end.changed)).unzip();
+    Ok(Run {
+        watched,
+        found: found.flatten(),
+        changed,
+        hidden,
+    })
+}
+
+/// What a command's end means, after what is to be written down of it.
+fn after(call: &Call<'_>, ground: &Ground, agent: &Agent, run: Run) -> Result<Watch, Failure> {
+    let (changed, hidden) = (run.changed, run.hidden);
     let current = ground.engine.agent(agent.id)?;
-    let (trouble, code) = match watched {
+    let (trouble, code) = match run.watched {
+        // What its interface ended with says nothing of the work; whoever sat there knows.
+        Watched::Code { code, .. } if agent.interactive => (None, Some(code)),
         Watched::Code {
             code,
             signal,
@@ -192,6 +264,7 @@ fn watch(call: &Call<'_>, ground: &Ground, agent: &Agent) -> Result<Watch, Failu
             };
             (trouble, Some(code))
         }
+        Watched::Unfit { why } => (Some((Outcome::Failed, why)), None),
         Watched::TimedOut => (Some((Outcome::TimedOut, "agent.timeout".to_owned())), None),
         Watched::Stopped { why, .. } => (Some((Outcome::Stopped, why)), None),
         Watched::Superseded => (
@@ -201,8 +274,14 @@ fn watch(call: &Call<'_>, ground: &Ground, agent: &Agent) -> Result<Watch, Failu
             )),
             None,
         ),
+        Watched::OverBudget { why } => (Some((Outcome::OverBudget, why)), None),
+        // It was waited for.
+        Watched::Barred { barrier, words } => (
+            Some((Outcome::Failed, limit::words(agent, barrier, &words))),
+            None,
+        ),
     };
-    Ok((trouble, code, found.flatten()))
+    Ok((trouble, code, run.found))
 }
 
 /// The command is done: its work lands, or its task is completed, or nothing follows.
@@ -214,6 +293,7 @@ fn succeeded(
     found: Option<Found>,
 ) -> Result<End, Failure> {
     match agent.goal {
+        _ if agent.interactive => left_to_person(call, ground, agent, found),
         Goal::Stay => {
             commit(call, ground, agent, found)?;
             ended_as(ground, Outcome::Done, String::new())
@@ -231,6 +311,25 @@ fn succeeded(
         }
         Goal::Land => land(call, ground, agent, found),
     }
+}
+
+/// An interactive agent has ended. Its work is committed and kept; whether it lands is decided by a person, who is asked
+/// where the terminal was.
+fn left_to_person(
+    call: &Call<'_>,
+    ground: &Ground,
+    agent: &Agent,
+    found: Option<Found>,
+) -> Result<End, Failure> {
+    let view = commit(call, ground, agent, found)?;
+    let trees = ground.trees(call)?;
+    let is_empty = match &view {
+        Some(view) => Agents::new(&trees).holds_nothing(view)?,
+        None => false,
+    };
+    let reason = if is_empty { NOTHING_YET } else { TO_DECIDE };
+    park(call, ground, agent, reason);
+    ended_as(ground, Outcome::Done, String::new())
 }
 
 /// Nothing was done: somebody has to look, and the task waits for them.
@@ -255,7 +354,7 @@ fn not_landed(
 }
 
 /// The task waits, and nobody takes it. It may be finished, or somebody else's, by now.
-fn park(call: &Call<'_>, ground: &Ground, agent: &Agent, reason: &str) {
+pub(super) fn park(call: &Call<'_>, ground: &Ground, agent: &Agent, reason: &str) {
     let input = TaskInput::Park {
         token: Some(agent.token),
         reason: reason.to_owned(),
@@ -314,6 +413,7 @@ fn land(
     let request = LandRequest {
         names: vec![tree.to_string()],
         by_agent: true,
+        supervised: true,
         token: Some((agent.task.clone(), agent.token)),
         commit: leftovers(ground, agent)?,
         found,
@@ -363,11 +463,8 @@ fn judged(
             complete(ground, agent)?;
             Ok((Outcome::Done, "nothing to land".to_owned()))
         }
-        LandingStatus::Conflict => {
-            let paths = landing.conflicts.join(", ");
-            Ok((Outcome::NotLanded, format!("it conflicts in {paths}")))
-        }
-        LandingStatus::Red => park(format!("its tests failed (landing {})", landing.id)),
+        // What they mean for the task follows from whether it is tried again.
+        _ if is_solvable(landing) => Ok((Outcome::NotLanded, in_short(landing))),
         _ => {
             let reason = landing.reason.as_ref().map(|reason| reason.message.clone());
             park(reason.unwrap_or_else(|| {
@@ -403,12 +500,16 @@ fn unsuccessful(
 ) -> Result<End, Failure> {
     let is_released = match &agent.wanted {
         Some(weald_core::agent::Wanted::Stop { release, .. }) => *release,
-        _ => outcome == Outcome::Stopped,
+        _ => matches!(outcome, Outcome::Stopped | Outcome::LoggedOut),
     };
     if agent.goal != Goal::Stay && outcome == Outcome::Crashed {
         ground.engine.give_back_crashed(agent)?;
     } else if agent.goal != Goal::Stay && outcome != Outcome::Superseded {
         let input = match is_released {
+            _ if outcome == Outcome::OverBudget => TaskInput::Park {
+                token: Some(agent.token),
+                reason: why.clone(),
+            },
             true => TaskInput::Release {
                 token: Some(agent.token),
             },

@@ -9,7 +9,9 @@ use weald_core::phases::{self, Blocked, Course};
 use weald_core::task::TaskStatus;
 use weald_core::task_rules::TaskInput;
 
+use super::wish::typed_agent;
 use super::{follow, launch, tell_placed};
+use crate::agents::drivers::plain_words;
 use crate::screen::clean_line;
 use crate::{AgentRequest, Agents, Created, Failure, NewTree, exit, holder};
 use crate::{Call, Ground};
@@ -163,7 +165,7 @@ impl Conductor<'_> {
         let request = AgentRequest {
             role: Some(phase.to_owned()),
             goal: Goal::Stay,
-            ..self.request(phase, before)
+            ..self.request(phase, before)?
         };
         let agent = self.launch(&request)?;
         self.told(&agent);
@@ -171,7 +173,7 @@ impl Conductor<'_> {
     }
 
     /// What does a phase: the words after `--`, its command, its driver, the driver of all.
-    fn request(&self, phase: &str, before: Option<&Agent>) -> AgentRequest {
+    fn request(&self, phase: &str, before: Option<&Agent>) -> Result<AgentRequest, Failure> {
         let config = self.ground.config();
         let request = self.wanted.request.clone();
         let of_phase = |list| phases::entry(list, phase);
@@ -181,19 +183,26 @@ impl Conductor<'_> {
             of_phase(&config.phase_drivers),
         ) {
             (true, Some(line), _) => {
-                let words = ["sh", "-c", line].map(str::to_owned);
-                ("command".to_owned(), words.to_vec())
+                let meant =
+                    plain_words(line).map(|words| typed_agent(self.call, self.ground, &words));
+                match meant.transpose()? {
+                    Some((driver, words)) if driver != "command" => (driver, words),
+                    _ => {
+                        let words = ["sh", "-c", line].map(str::to_owned);
+                        ("command".to_owned(), words.to_vec())
+                    }
+                }
             }
             (true, None, Some(driver)) => (driver.to_owned(), Vec::new()),
             _ => (request.driver, request.command),
         };
-        AgentRequest {
+        Ok(AgentRequest {
             driver,
             command,
             resumes: before.map(|agent| agent.id),
             token: Some(self.token),
             ..request
-        }
+        })
     }
 
     fn launch(&self, request: &AgentRequest) -> Result<Agent, Failure> {

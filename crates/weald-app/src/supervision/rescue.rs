@@ -1,7 +1,5 @@
 //! What is left of an agent that failed or died: the evidence, and what can be done with it.
 
-use std::fs::OpenOptions;
-use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -9,17 +7,16 @@ use weald_core::agent::{Agent, Goal};
 use weald_core::id::TaskId;
 use weald_core::resuming::Diagnosis;
 
+use super::tail::Tail;
 use super::{follow, launch, tell_placed};
 use crate::screen::clean_line;
 use crate::{
     Against, AgentRequest, Agents, BranchExists, ChangedFile, CommitScope, Created, DiffStyle,
-    Failure, LOG_FILE, Landings, NewTree, RemoveRequest, Resumption, SnapshotView, TreeError,
-    TreeView, agent_folder, exit, open_own,
+    Failure, Landings, NewTree, RemoveRequest, Resumption, SnapshotView, TreeError, TreeView, exit,
 };
 use crate::{Call, Ground};
 
 /// How much of the end of a log is looked at, and how many lines of it are shown.
-const TAIL: u64 = 8 * 1024;
 const LINES: usize = 8;
 
 /// What is known of a task that went wrong.
@@ -166,26 +163,21 @@ pub fn gather(call: &Call<'_>, ground: &Ground, found: &Resumption) -> Result<Ev
     })
 }
 
-/// The last lines that an agent wrote.
+/// The last lines of what an agent did and said.
 fn last_lines(ground: &Ground, agent: &Agent) -> Vec<String> {
-    let path = agent_folder(&ground.place, agent.id).join(LOG_FILE);
-    let read = || -> io::Result<Vec<u8>> {
-        let mut file = open_own(OpenOptions::new().read(true), &path)?;
-        let length = file.metadata()?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
-        Ok(bytes)
+    let mut tail = Tail::new(ground, agent.id).map(|tail| tail.whole(false));
+    let bytes = tail.as_mut().map(|tail| tail.all_of(None));
+    let text = match &bytes {
+        Ok(Ok(bytes)) => String::from_utf8_lossy(bytes),
+        _ => return Vec::new(),
     };
-    let bytes = read().unwrap_or_default();
-    let text = String::from_utf8_lossy(&bytes);
     let lines: Vec<_> = text
         .lines()
         .filter(|line| !line.trim().is_empty())
         .collect();
-    let from = lines.len().saturating_sub(LINES);
+    let first = lines.len().saturating_sub(LINES);
     let short = |line: &&str| line.chars().take(200).collect();
-    lines[from..].iter().map(short).collect()
+    lines[first..].iter().map(short).collect()
 }
 
 /// Writes everything that changed since the base to a file; answers what was done.

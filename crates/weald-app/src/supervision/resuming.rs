@@ -35,7 +35,7 @@ pub fn continued(
     if how.driver.is_none() && how.command.is_empty() {
         how.driver = found.newest.as_ref().map(|agent| agent.driver.clone());
     }
-    let request = how.request(ground);
+    let request = how.request(call, ground)?;
     Ok(Agents::new(&ground.trees(call)?).continuing(found, request)?)
 }
 

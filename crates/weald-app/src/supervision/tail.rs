@@ -1,52 +1,75 @@
-//! An agent's log as it grows: its stream as the driver understands it, anything else as it came.
+//! An agent's log as it grows: its transcript for people, or its output as it came.
 
+use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
+use weald_control::agents::{Entry, TRANSCRIPT_FILE};
 use weald_core::agent::AgentId;
 
+use super::telling::{Look, Telling};
 use crate::Ground;
-use crate::agents::drivers::{Driver, Observed, driver_for};
+use crate::agents::drivers::{Driver, driver_for};
+use crate::agents::{event_of, older};
 use crate::screen::clean;
 use crate::{Failure, LOG_FILE, agent_folder, open_own};
 
-/// How a log is shown.
+/// How many entries are kept for an answer in JSON.
+const ENTRIES: usize = 10_000;
+
+/// How output without a stream is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shape {
-    /// A stream as its driver understands it, anything else as it came, with its colours.
+    /// As it came, with its colours.
     Told,
     /// The same without colours.
     Cleaned,
-    /// Every byte, where no terminal reads it.
+    /// Every byte of the log, also of a stream, where no terminal reads it.
     Raw,
 }
 
 /// The end of an agent's log.
 pub struct Tail {
-    path: PathBuf,
-    file: Option<(File, u64)>,
+    folder: PathBuf,
+    /// What is read; unknown until the agent has written something.
+    source: Option<Source>,
     driver: Option<Box<dyn Driver>>,
     line: Vec<u8>,
     form: Shape,
-    /// Where the older half is, until it was read.
-    older: Option<PathBuf>,
+    /// Whether the older half is read first.
+    is_whole: bool,
+    telling: Telling,
+    /// The newest entries that were shown.
+    entries: VecDeque<Entry>,
+}
+
+struct Source {
+    file: Growing,
+    is_transcript: bool,
 }
 
 impl Tail {
     /// The log of an agent, from its beginning.
     pub fn new(ground: &Ground, id: AgentId) -> Result<Self, Failure> {
-        let agent = ground.engine.agent(id)?;
-        let driver = driver_for(ground.config(), Some(&agent.driver), &[]).ok();
-        let driver = driver.filter(|driver| driver.has_stream());
+        let view = ground.engine.agent_view(&ground.place, id)?;
+        let driver = driver_for(ground.config(), Some(&view.agent.driver), &[]).ok();
+        let is_interactive = view.agent.interactive;
+        let tree = match view.agent.in_main {
+            true => Some(ground.place.root()),
+            false => view.path,
+        };
+        let tree = tree.and_then(|path| path.to_str().map(str::to_owned));
         Ok(Self {
-            path: agent_folder(&ground.place, id).join(LOG_FILE),
-            file: None,
-            driver,
+            folder: agent_folder(&ground.place, id),
+            source: None,
+            driver: driver.filter(|driver| driver.has_stream() && !is_interactive),
             line: Vec::new(),
             form: Shape::Told,
-            older: None,
+            is_whole: false,
+            telling: Telling::new(view.agent.started_at, tree),
+            entries: VecDeque::new(),
         })
     }
 
@@ -54,9 +77,15 @@ impl Tail {
     pub fn whole(self, raw: bool) -> Self {
         Self {
             form: if raw { Shape::Raw } else { Shape::Cleaned },
-            older: Some(self.path.with_extension("log.1")),
+            is_whole: true,
             ..self
         }
+    }
+
+    /// The same for readers who want it in this way.
+    pub fn shown(mut self, look: Look) -> Self {
+        self.telling.look = look;
+        self
     }
 
     /// Whether it shows the log as it is.
@@ -72,17 +101,107 @@ impl Tail {
     /// The same with a line that has no end yet.
     pub fn all_of(&mut self, lines: Option<usize>) -> Result<Vec<u8>, Failure> {
         let mut all = self.news()?;
-        all.append(&mut self.line);
+        if self.driver.is_none() || self.is_raw() {
+            all.append(&mut self.line);
+        }
         Ok(last_lines(&all, lines).to_vec())
+    }
+
+    /// The newest entries of those that were shown.
+    pub fn entries(&mut self) -> Vec<Entry> {
+        std::mem::take(&mut self.entries).into()
     }
 
     /// What came since the last time.
     pub fn news(&mut self) -> Result<Vec<u8>, Failure> {
+        if self.source.is_none() {
+            self.source = self.found();
+        }
+        let Some(source) = &mut self.source else {
+            return Ok(Vec::new());
+        };
+        let is_transcript = source.is_transcript;
+        let mut news = Vec::new();
+        for bytes in source.file.news()? {
+            news.extend(self.formed(bytes, is_transcript));
+        }
+        Ok(news)
+    }
+
+    /// The transcript, if there is one and it is wanted, or else the log.
+    fn found(&self) -> Option<Source> {
+        let transcript = self.folder.join(TRANSCRIPT_FILE);
+        let is_transcript = self.driver.is_some() && !self.is_raw() && transcript.exists();
+        let path = match is_transcript {
+            true => transcript,
+            false => self.folder.join(LOG_FILE),
+        };
+        path.exists().then(|| Source {
+            file: Growing::new(path, self.is_whole),
+            is_transcript,
+        })
+    }
+
+    /// What is shown of these bytes; the start of a line waits for its end.
+    fn formed(&mut self, bytes: Vec<u8>, is_transcript: bool) -> Vec<u8> {
+        let is_plain = self.driver.is_none() && self.form == Shape::Told;
+        if self.is_raw() || is_plain {
+            return bytes;
+        }
+        self.line.extend(bytes);
+        let whole = self.line.iter().rposition(|byte| *byte == b'\n');
+        let rest = self.line.split_off(whole.map_or(0, |end| end + 1));
+        let lines = std::mem::replace(&mut self.line, rest);
+        let Some(driver) = &self.driver else {
+            return clean(&String::from_utf8_lossy(&lines)).into_bytes();
+        };
+        let mut text = String::new();
+        for line in lines.split_inclusive(|byte| *byte == b'\n') {
+            let entries: Vec<Entry> = match is_transcript {
+                true => Entry::read(line).into_iter().collect(),
+                // An earlier version kept its stream alone.
+                false => {
+                    let observed = driver.read(line);
+                    let events = observed.iter().filter_map(|one| event_of(one, line));
+                    events.map(|event| Entry { at: None, event }).collect()
+                }
+            };
+            for entry in entries {
+                text.push_str(&self.telling.told(&entry));
+                if self.entries.len() == ENTRIES {
+                    self.entries.pop_front();
+                }
+                self.entries.push_back(entry);
+            }
+        }
+        text.into_bytes()
+    }
+}
+
+/// A log of two halves that grows.
+struct Growing {
+    path: PathBuf,
+    file: Option<(File, u64)>,
+    /// Where the older half is, until it was read.
+    older: Option<PathBuf>,
+}
+
+impl Growing {
+    fn new(path: PathBuf, is_whole: bool) -> Self {
+        Self {
+            older: is_whole.then(|| older(&path)),
+            path,
+            file: None,
+        }
+    }
+
+    /// What came since the last time, piece by piece.
+    fn news(&mut self) -> Result<Vec<Vec<u8>>, Failure> {
         let mut news = Vec::new();
         if let Some(older) = self.older.take()
             && let Ok(bytes) = std::fs::read(older)
         {
-            news.extend(self.formed(bytes));
+            news.push(bytes);
         }
         loop {
             if self.file.is_none() {
@@ -98,7 +217,7 @@ impl Tail {
             let mut bytes = Vec::new();
             file.read_to_end(&mut bytes)?;
             let is_current = std::fs::metadata(&self.path).is_ok_and(|now| now.ino() == *number);
-            news.extend(self.formed(bytes));
+            news.push(bytes);
             if is_current {
                 return Ok(news);
             }
@@ -109,44 +228,6 @@ impl Tail {
             }
         }
     }
-
-    /// What is shown of these bytes; the start of a line waits for its end.
-    fn formed(&mut self, bytes: Vec<u8>) -> Vec<u8> {
-        let is_plain = self.driver.is_none() && self.form == Shape::Told;
-        if self.form == Shape::Raw || is_plain {
-            return bytes;
-        }
-        self.line.extend(bytes);
-        let whole = self.line.iter().rposition(|byte| *byte == b'\n');
-        let rest = self.line.split_off(whole.map_or(0, |end| end + 1));
-        let lines = std::mem::replace(&mut self.line, rest);
-        match &self.driver {
-            None => clean(&String::from_utf8_lossy(&lines)).into_bytes(),
-            Some(driver) => {
-                let lines = lines.split_inclusive(|byte| *byte == b'\n');
-                let told = lines.map(|line| told(driver.as_ref(), line));
-                told.collect::<String>().into_bytes()
-            }
-        }
-    }
-}
-
-/// A line of a stream, for people.
-fn told(driver: &dyn Driver, line: &[u8]) -> String {
-    let mut text = String::new();
-    for one in driver.read(line) {
-        match one {
-            Observed::Said(said) => text.push_str(&format!("{}\n", clean(&said))),
-            Observed::Action(action) => text.push_str(&format!("  > {}\n", clean(&action))),
-            // Not of the stream: what it says beside it, of errors mostly.
-            Observed::Raw if !line.starts_with(b"{") => {
-                let line = String::from_utf8_lossy(line);
-                text.push_str(&format!("{}\n", clean(line.trim_end())));
-            }
-            _ => {}
-        }
-    }
-    text
 }
 
 fn last_lines(bytes: &[u8], lines: Option<usize>) -> &[u8] {

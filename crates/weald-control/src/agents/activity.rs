@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use weald_core::Timestamp;
+use weald_sandbox::Refusal;
 
 /// The file's name in the agent's folder.
 const FILE: &str = "activity.json";
@@ -33,6 +34,12 @@ pub struct Activity {
     /// How much it wrote.
     #[serde(default)]
     pub output_bytes: u64,
+    /// What it wanted to reach and may not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<Refusal>,
+    /// How often, also where the list has no more room.
+    #[serde(default)]
+    pub refusals: u64,
 }
 
 impl Activity {

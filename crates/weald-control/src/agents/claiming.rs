@@ -1,7 +1,8 @@
 //! An agent begins: its claim and its record are one step, so that a kill leaves both or none.
 
 use weald_core::SignedDuration;
-use weald_core::agent::{Agent, AgentId, FinalReport, Goal, Post, Stage, Verification};
+use weald_core::agent::{Agent, AgentId, End, FinalReport, Goal, Post, Stage, Verification};
+use weald_core::agent_rules::AgentInput;
 use weald_core::event::{Change, EventKind};
 use weald_core::id::{TaskId, Token};
 use weald_core::name::SessionName;
@@ -13,7 +14,7 @@ use weald_core::task::{Lease, Task, TaskStatus};
 use weald_core::task_rules::{self, TaskInput};
 
 use super::RecordError;
-use super::records::newest_on;
+use super::records::{decide_agent, newest_on, require_agent};
 use crate::engine::Engine;
 use crate::sessions::{SessionError, held};
 use crate::steps::step;
@@ -34,6 +35,8 @@ pub struct AgentRequest {
     pub brief: Option<String>,
     /// Whether it works in the main checkout.
     pub in_main: bool,
+    /// Whether it gets a terminal that people attach to, and opens its own interface there.
+    pub interactive: bool,
     pub goal: Goal,
     /// Where its work begins.
     pub begin_at: Stage,
@@ -41,6 +44,12 @@ pub struct AgentRequest {
     pub resumes: Option<AgentId>,
     /// Its conversation to go on with.
     pub conversation: Option<String>,
+    /// How many automatic retries led to it.
+    pub retry: u32,
+    /// How many it may lead to; otherwise as configured.
+    pub retries: Option<u32>,
+    /// What a person wants changed about the work so far.
+    pub feedback: Option<String>,
     /// The claim that it works under; without one it makes its own.
     pub token: Option<Token>,
     /// A task that failed, was blocked or completed is opened again.
@@ -87,10 +96,14 @@ fn described(
         role: request.role.clone(),
         brief: request.brief.clone(),
         in_main: request.in_main,
+        interactive: request.interactive,
         goal: request.goal,
         begin_at: request.begin_at,
         resumes: request.resumes,
         conversation: request.conversation.clone(),
+        retry: request.retry,
+        retries: request.retries,
+        feedback: request.feedback.clone(),
         attempt: before.len() as u32 + 1,
         report: request.report.clone().map(|report| FinalReport {
             success: true,
@@ -122,6 +135,7 @@ fn going_on(
     Ok(AgentRequest {
         begin_at: resuming::begin_at(Some(&last), landing.as_ref()),
         resumes: Some(last.id),
+        retry: resuming::retries_before(&last),
         conversation: last.conversation.filter(|_| is_same),
         ..request.clone()
     })
@@ -250,6 +264,74 @@ impl Engine {
         })?;
         step("agent.recorded");
         Ok(agent)
+    }
+
+    /// Ends an agent, and records the one that continues its conversation under the same name and claim, in one step: nobody
+    /// can take the task between, and a kill leaves both records or none. `me` answers for it until a supervisor does.
+    pub fn retry_agent(
+        &self,
+        me: ProcessIdentity,
+        id: AgentId,
+        end: End,
+    ) -> Result<Agent, RecordError> {
+        self.change(None, Durability::Power, |tx| {
+            let last = require_agent(tx, id)?;
+            let task = require_task(tx, &last.task)?;
+            let renew = TaskInput::Renew {
+                token: Some(last.token),
+                ttl: self.settings.lease_ttl,
+            };
+            let task = move_in(tx, Some(&last.session), &task, renew)?;
+            decide_agent(tx, &last, AgentInput::End(end))?;
+            let request = AgentRequest {
+                command: last.command,
+                model: last.model,
+                brief: last.brief,
+                resumes: Some(last.id),
+                conversation: last.conversation,
+                retry: last.retry + 1,
+                retries: last.retries,
+                ..AgentRequest::new(last.driver, last.goal)
+            };
+            let next = AgentId(tx.next_number(Counter::Agent)?);
+            let next = Agent {
+                tree: last.tree,
+                tree_id: last.tree_id,
+                branch: last.branch,
+                spawned_by: last.spawned_by,
+                supervisor: Some(me),
+                ..described(tx, next, last.session, task, &request)?
+            };
+            let change = Change::agent(EventKind::AGENT_SPAWNED, next.clone());
+            tx.record(Some(&next.session), change)?;
+            Ok(next)
+        })
+    }
+
+    /// The task of an agent needs a merge, unless somebody else holds it by now.
+    pub fn need_merge(&self, agent: &Agent) -> Result<(), RecordError> {
+        self.change(None, Durability::Power, |tx| {
+            let task = under_claim(tx, &agent.task, agent.token)?;
+            move_in(tx, Some(&agent.session), &task, TaskInput::NeedMerge)?;
+            Ok(())
+        })
+    }
+
+    /// The newest automatic retry after an agent; the agent itself if there is none.
+    pub fn last_retry(&self, id: AgentId) -> Result<Agent, RecordError> {
+        let mut newest = self.agent(id)?;
+        while newest.status.is_over()
+            && let Some(next) = self.retry_of(&newest)?
+        {
+            newest = next;
+        }
+        Ok(newest)
+    }
+
+    /// The automatic retry that continues where an agent ended.
+    pub fn retry_of(&self, agent: &Agent) -> Result<Option<Agent>, RecordError> {
+        let mut all = self.agents_on(&agent.task)?.into_iter();
+        Ok(all.find(|next| next.resumes == Some(agent.id) && next.retry == agent.retry + 1))
     }
 
     /// The next task that is none of these and that nobody else says they work on; nothing where a task is named.

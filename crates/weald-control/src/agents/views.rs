@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use weald_core::agent::{Agent, AgentId};
 use weald_core::agent_view::{
-    AgentState, Alert, Condition, Seen, alert_for, condition_of, is_abandoned, state_of,
+    AgentState, Alert, Condition, Seen, alert_for, condition_of, is_abandoned, limit_in_words,
+    state_of,
 };
 use weald_core::id::{LandingId, MessageId, Seq, TaskId};
 use weald_core::landing::LandingStatus;
@@ -17,17 +18,19 @@ use weald_core::name::SessionName;
 use weald_core::store::{AgentFilter, EventFilter, MessageFilter, Read};
 use weald_core::task::Task;
 use weald_core::tree::Tree;
-use weald_core::{SignedDuration, Timestamp};
+use weald_core::{SignedDuration, TimeZone, Timestamp};
+use weald_sandbox::Refusal;
 
 use super::RecordError;
 use super::activity::Activity;
+use super::transcript::{Entry, TRANSCRIPT_FILE};
 use crate::agent_folder::{LOG_FILE, agent_folder};
 use crate::engine::Engine;
 use crate::files::open_own;
 use crate::place::Place;
 
-/// How much of a log is read for its last line.
-const TAIL: u64 = 4096;
+/// How much of a log or a transcript is read for its last line: more than the longest entry.
+const TAIL: u64 = 128 * 1024;
 
 /// The longest last line.
 const SHORT: usize = 200;
@@ -54,6 +57,12 @@ pub struct AgentView {
     pub actions: u64,
     /// How much it wrote.
     pub output_bytes: u64,
+    /// What it wanted to reach and may not, as `sandbox.network` and `sandbox.hosts` have it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<Refusal>,
+    /// How often.
+    #[serde(default)]
+    pub refusals: u64,
     /// The outermost process of its command; before there is one, its starter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
@@ -154,6 +163,7 @@ impl Engine {
                 let task = tx.task(&agent.task)?;
                 alerts.extend(alert_for(&Seen {
                     agent,
+                    limit: limit_in_words(agent, around.now, &TimeZone::system()),
                     state: view.state,
                     idle: SignedDuration::from_secs(view.idle_seconds.unwrap_or(0)),
                     question: around.question_of(agent),
@@ -223,7 +233,7 @@ impl Engine {
         let idle = around.now.duration_since(last).as_secs().max(0);
         let is_over = agent.status.is_over();
         let last_output = match activity.last_said.is_empty() {
-            true => last_line(&folder.join(LOG_FILE)),
+            true => last_output(&folder),
             false => activity.last_said,
         };
         AgentView {
@@ -235,6 +245,8 @@ impl Engine {
             last_output,
             actions: activity.actions,
             output_bytes: activity.output_bytes,
+            refused: activity.refused,
+            refusals: activity.refusals,
             pid: agent
                 .process
                 .as_ref()
@@ -314,8 +326,27 @@ fn changed_since(
     Ok((agents, sessions))
 }
 
-/// The last line of a log that says something.
-fn last_line(path: &Path) -> String {
+/// The last thing that an agent wrote, in one line: by its transcript, or else by its log, if that is no stream for programs.
+fn last_output(folder: &Path) -> String {
+    let transcript = folder.join(TRANSCRIPT_FILE);
+    let found = match transcript.exists() {
+        true => {
+            let bytes = tail_of(&transcript);
+            let entries = bytes.split(|byte| *byte == b'\n').rev();
+            let entries = entries.filter_map(Entry::read);
+            let mut said = entries.filter_map(|entry| last_line(entry.output()?));
+            said.next()
+        }
+        false => {
+            let text = tail_of(&folder.join(LOG_FILE));
+            last_line(&String::from_utf8_lossy(&text)).filter(|line| !line.starts_with('{'))
+        }
+    };
+    found.unwrap_or_default()
+}
+
+/// The end of a file; nothing where there is none.
+fn tail_of(path: &Path) -> Vec<u8> {
     let read = || -> std::io::Result<Vec<u8>> {
         let mut file = open_own(OpenOptions::new().read(true), path)?;
         let size = file.metadata()?.len();
@@ -324,10 +355,12 @@ fn last_line(path: &Path) -> String {
         file.take(TAIL).read_to_end(&mut bytes)?;
         Ok(bytes)
     };
-    let bytes = read().unwrap_or_default();
-    let text = String::from_utf8_lossy(&bytes);
+    read().unwrap_or_default()
+}
+
+/// The last line that says something. What a terminal would obey is replaced where it is shown.
+fn last_line(text: &str) -> Option<String> {
     let mut lines = text.lines().rev().map(str::trim);
-    let line = lines.find(|line| !line.is_empty()).unwrap_or_default();
-    // What a terminal would obey is replaced where it is shown.
-    line.chars().take(SHORT).collect()
+    let line = lines.find(|line| !line.is_empty())?;
+    Some(line.chars().take(SHORT).collect())
 }

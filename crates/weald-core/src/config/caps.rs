@@ -5,7 +5,7 @@ use super::kinds::{Key, Kind};
 use super::values::{Value, parse_duration, parse_size};
 
 /// The most that a repository may set; `None` is the default, so that it may only lower the key.
-const CAPS: [(&str, Option<&str>); 17] = [
+const CAPS: [(&str, Option<&str>); 18] = [
     ("lease.ttl", Some("24h")),
     ("tree.fetch_limit", None),
     ("tree.look_limit", None),
@@ -13,6 +13,7 @@ const CAPS: [(&str, Option<&str>); 17] = [
     ("tree.import_limit", None),
     ("setup.timeout", Some("1h")),
     ("ports.count", Some("100")),
+    ("work.retries", None),
     ("pool.size", Some("4")),
     ("landing.parallel", Some("4")),
     ("landing.lease", None),

@@ -11,6 +11,14 @@ choice! {
         Nothing = "refuse",
     }
 
+    /// How a terminal is told that something needs its user.
+    pub enum NotifyBy {
+        Off = "off",
+        Bell = "bell",
+        /// The sequence that terminals turn into a notification.
+        Osc9 = "osc9",
+    }
+
     /// What becomes of `a/b` as the name of a worktree.
     pub enum Slashes {
         Refuse = "refuse",
@@ -126,6 +134,8 @@ choice! {
     /// Whether runs reach the network.
     pub enum NetworkPolicy {
         On = "on",
+        /// Listed hosts alone.
+        Allow = "allow",
         Off = "off",
     }
 

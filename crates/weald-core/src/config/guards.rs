@@ -11,11 +11,18 @@ use super::{KEYS, find_key};
 /// Sections whose keys all decide what is tested, and how.
 const SECTIONS: [&str; 4] = ["gate.", "policy.", "sandbox.", "setup."];
 
-/// What works on a task is held by the sandbox whatever it is, so these guard nothing though only the user sets them.
-const AGENTS: [&str; 2] = ["agent.", "phase."];
+/// What works on a task is held by the sandbox whatever it is, and how the user is notified loosens nothing: these guard
+/// nothing though only the user sets them.
+const AGENTS: [&str; 3] = ["agent.", "phase.", "notify."];
 
-/// Whether a key takes part in guarding what lands. A profile sets others that do.
+/// Programs that weald starts on the host, outside every sandbox.
+const ON_HOST: [&str; 1] = ["notify.command"];
+
+/// Whether a key takes part in guarding what lands, or the host. A profile sets others that do.
 pub fn is_guard(key: &Key) -> bool {
+    if ON_HOST.contains(&key.name) {
+        return true;
+    }
     if AGENTS.iter().any(|section| key.name.starts_with(section)) {
         return false;
     }
@@ -50,6 +57,9 @@ fn guards_less(key: &Key, before: &Value, now: &Value) -> bool {
         }
         (Kind::JoinedList | Kind::GrowingList, Value::List(before), Value::List(now)) => {
             !before.iter().all(|item| now.contains(item))
+        }
+        (Kind::Hosts, Value::List(before), Value::List(now)) => {
+            !now.iter().all(|item| before.contains(item))
         }
         // Time makes nothing green.
         (Kind::Duration | Kind::Age, _, _) => false,
@@ -88,6 +98,18 @@ mod tests {
             ("landing.check = 'make'", "", Some("landing.check")),
             ("", "landing.hooks = 'run'", Some("landing.hooks")),
             ("", "sandbox.write = ['/']", Some("sandbox.write")),
+            ("", "sandbox.network = 'allow'", None),
+            (
+                "sandbox.network = 'off'",
+                "sandbox.network = 'allow'",
+                Some("sandbox.network"),
+            ),
+            ("", "sandbox.hosts = ['a.b']", Some("sandbox.hosts")),
+            (
+                "sandbox.hosts = ['a.b', 'c.d']",
+                "sandbox.hosts = ['c.d']",
+                None,
+            ),
             ("", "setup.commands = ['x']", Some("setup.commands")),
             ("", "target = 'other'", Some("target")),
             ("", "policy.protected = ['a']\ngate.timeout = '1s'", None),
@@ -98,11 +120,19 @@ mod tests {
             ),
             ("", "landing.strategy = 'ff'\nlanding.after = 'keep'", None),
             ("", "agent.driver = 'codex'\nagent.model = 'x'", None),
+            ("", "notify.command = 'sh -c x'", Some("notify.command")),
+            (
+                "notify.command = 'ntfy'",
+                "notify.command = 'sh -c x'",
+                Some("notify.command"),
+            ),
+            ("", "notify.desktop = true\nnotify.on = ['red']", None),
         ] {
             let found = first_loosened(&config(before), &config(now));
             assert_eq!(found, loosened, "{before} -> {now}");
         }
         assert!(names_guard("policy.gate") && names_guard("profile"));
+        assert!(names_guard("notify.command") && !names_guard("notify.on"));
         assert!(!names_guard("landing.strategy") && !names_guard("nonsense"));
     }
 }

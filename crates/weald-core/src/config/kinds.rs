@@ -1,6 +1,8 @@
 //! What a key is, and what its value may be.
 
 use super::settings::KEYS;
+use crate::attention::AttentionKind;
+use crate::nearest::nearest;
 
 /// What a value may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,8 +44,13 @@ pub enum Kind {
     JoinedList,
     /// A list of texts that everybody adds to, and nobody takes anything out of.
     GrowingList,
+    /// A list of hosts that the user adds to, and takes out of by `!`. What the repository's file says is a proposal: it
+    /// counts once somebody approved exactly that.
+    Hosts,
     /// `none`, or a size in bytes, as `512M` or `2G`.
     Size,
+    /// `none`, or money or tokens, as `$5` or `500k tokens`. A repository sets one only where the user did not.
+    Budget,
 }
 
 impl Kind {
@@ -73,9 +80,54 @@ pub struct Key {
     pub about: &'static str,
 }
 
+impl Key {
+    /// The words that its list may hold, where not any text.
+    pub fn words(&self) -> Option<Vec<&'static str>> {
+        (self.name == "notify.on").then(|| AttentionKind::ALL.map(AttentionKind::as_str).to_vec())
+    }
+}
+
 /// Looks a key up.
 pub fn find_key(name: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| key.name == name)
+}
+
+/// The keys that a name most likely means: those that end in it, or the one that is spelled much like it.
+pub fn similar_keys(name: &str) -> Vec<&'static str> {
+    let leaf = |name: &'static str| name.rsplit('.').next().unwrap_or(name);
+    let names = || KEYS.iter().map(|key| key.name);
+    let given = name.rsplit('.').next().unwrap_or(name);
+    let ending = |given: &str| -> Vec<_> { names().filter(|known| leaf(known) == given).collect() };
+    let mut found = ending(given);
+    if found.is_empty() {
+        found.extend(nearest(name, names()));
+    }
+    if found.is_empty()
+        && let Some(near) = nearest(given, names().map(leaf))
+    {
+        found = ending(near);
+    }
+    if found.is_empty() && !name.is_empty() {
+        found = names().filter(|known| known.contains(name)).collect();
+    }
+    found.truncate(3);
+    found
+}
+
+/// The section that a name most likely means: keys of it begin with that word.
+pub fn similar_section(name: &str) -> Option<&'static str> {
+    let sections = || {
+        KEYS.iter()
+            .filter_map(|key| Some(key.name.split_once('.')?.0))
+    };
+    let is_leaf = KEYS
+        .iter()
+        .any(|key| key.name.ends_with(&format!(".{name}")));
+    match sections().find(|section| *section == name) {
+        None if is_leaf || name.contains('.') => None,
+        None => nearest(name, sections()),
+        section => section,
+    }
 }
 
 /// Variables that tell a command in a tree where it is; they set no key.

@@ -7,7 +7,7 @@ use std::ops::Deref;
 use serde::Serialize;
 
 use super::caps;
-use super::kinds::{Key, Kind, find_key};
+use super::kinds::{Key, Kind, find_key, similar_keys};
 use super::profiles::profile_text;
 use super::settings::{KEYS, Settings};
 use super::values::{Value, check_value, from_text};
@@ -79,6 +79,10 @@ pub struct Config {
     values: Values,
     /// What was found and does not count.
     pub ignored: Vec<Ignored>,
+    /// Hosts that the repository's file lists: they count once somebody approved exactly these.
+    pub proposed_hosts: Vec<String>,
+    /// Hosts that the user took out, which nobody adds again.
+    refused_hosts: Vec<String>,
 }
 
 /// `config.gate_timeout` is the value of `gate.timeout`.
@@ -95,6 +99,19 @@ impl Config {
     pub fn get(&self, key: &str) -> (&Value, &Origin) {
         let (value, origin) = &self.values.0[key];
         (value, origin)
+    }
+
+    /// Has the repository's hosts count, but for those that the user takes out.
+    pub fn admit_hosts(&mut self) {
+        const KEY: &str = "sandbox.hosts";
+        let mut all = self.proposed_hosts.clone();
+        let own = self.settings.sandbox_hosts.clone();
+        all.retain(|host| !own.contains(host) && !self.refused_hosts.contains(host));
+        all.splice(0..0, own);
+        if let Some((value, _)) = self.values.0.get_mut(KEY) {
+            *value = Value::List(all.clone());
+        }
+        self.settings.sandbox_hosts = all;
     }
 }
 
@@ -114,6 +131,8 @@ impl Values {
 struct Laying {
     values: Values,
     ignored: Vec<Ignored>,
+    proposed_hosts: Vec<String>,
+    refused_hosts: Vec<String>,
 }
 
 /// Lays `layers` (weakest first, without default and profile) over the profile they choose.
@@ -141,11 +160,18 @@ pub fn resolve(mut layers: Vec<Layer>) -> Result<Config, ConfigError> {
         let trust = Trust::of(&layer.origin);
         laying.lay(layer, trust)?;
     }
-    let Laying { values, ignored } = laying;
+    let Laying {
+        values,
+        ignored,
+        proposed_hosts,
+        refused_hosts,
+    } = laying;
     Ok(Config {
         settings: Settings::read(&values),
         values,
         ignored,
+        proposed_hosts,
+        refused_hosts,
     })
 }
 
@@ -189,6 +215,11 @@ enum Rejected {
     NotTheirs,
 }
 
+/// Whether a value is for somebody to approve.
+fn is_proposal(key: &Key, trust: Trust) -> bool {
+    key.kind == Kind::Hosts && trust == Trust::Repository
+}
+
 impl Laying {
     fn set(&mut self, key: &Key, value: Value, origin: Origin) {
         self.values.0.insert(key.name, (value, origin));
@@ -199,7 +230,11 @@ impl Laying {
         flatten("", &layer.values, &mut flat);
         for (name, raw) in flat {
             let Some(key) = find_key(&name) else {
-                self.ignore(&name, &layer.origin, "unknown key".to_owned());
+                let reason = match similar_keys(&name).first() {
+                    Some(meant) => format!("unknown key; did you mean `{meant}`?"),
+                    None => "unknown key".to_owned(),
+                };
+                self.ignore(&name, &layer.origin, reason);
                 continue;
             };
             let is_theirs = match key.kind {
@@ -212,7 +247,9 @@ impl Laying {
                 false => self.admit(key, &raw, trust),
             };
             match admitted {
+                Ok(Value::List(hosts)) if is_proposal(key, trust) => self.proposed_hosts = hosts,
                 Ok(value) => {
+                    self.note_refused(key, &value);
                     let value = self.joined(key, value);
                     self.set(key, value, layer.origin.clone());
                 }
@@ -229,9 +266,18 @@ impl Laying {
         Ok(())
     }
 
+    fn note_refused(&mut self, key: &Key, value: &Value) {
+        if let (Kind::Hosts, Value::List(hosts)) = (key.kind, value) {
+            let out = hosts.iter().filter_map(|host| host.strip_prefix('!'));
+            self.refused_hosts.extend(out.map(str::to_owned));
+        }
+    }
+
     /// The value of a list that everybody adds to, with what it held before and without what `!` takes out.
     fn joined(&self, key: &Key, value: Value) -> Value {
-        let (Kind::JoinedList | Kind::GrowingList, Value::List(more)) = (key.kind, &value) else {
+        let (Kind::JoinedList | Kind::GrowingList | Kind::Hosts, Value::List(more)) =
+            (key.kind, &value)
+        else {
             return value;
         };
         let Value::List(mut all) = self.values.value(key.name).clone() else {
@@ -239,7 +285,7 @@ impl Laying {
         };
         for item in more {
             let out = item.strip_prefix('!');
-            match out.filter(|_| key.kind == Kind::JoinedList) {
+            match out.filter(|_| key.kind != Kind::GrowingList) {
                 Some(out) => all.retain(|known| known != out),
                 None if !all.contains(item) => all.push(item.clone()),
                 None => {}
@@ -252,7 +298,8 @@ impl Laying {
     fn admit(&self, key: &'static Key, raw: &toml::Value, trust: Trust) -> Result<Value, Rejected> {
         let value = check_value(key, raw).map_err(Rejected::Invalid)?;
         let takes_out = |list: &[String]| list.iter().any(|item| item.starts_with('!'));
-        if let (Kind::JoinedList, Trust::Repository, Value::List(list)) = (key.kind, trust, &value)
+        if let (Kind::JoinedList | Kind::Hosts, Trust::Repository, Value::List(list)) =
+            (key.kind, trust, &value)
             && takes_out(list)
         {
             let why = "a repository can't take entries out of this list with `!`";

@@ -14,6 +14,7 @@ use super::values::{Value, parse_age, parse_size};
 use crate::approval::PROTECTED;
 use crate::choice::Choice;
 use crate::clean::Requires;
+use crate::cost::Budget;
 use crate::file_view::ViewKind;
 use crate::landing::Strategy;
 use crate::preconditions::Requirement;
@@ -129,8 +130,10 @@ settings! {
     work_commit: Leftovers = "work.commit", Choice(Leftovers::WORDS), "all";
     /// time limit of the hooks of a commit that weald makes in a worktree
     commit_timeout: SignedDuration = "commit.timeout", Duration, "10m";
-    /// whether the task of an agent that changed and reported nothing waits for you, or is completed (`park`, `complete`)
+    /// what happens to a task whose agent changed and reported nothing (`park`, `complete`)
     work_on_empty: OnEmpty = "work.on_empty", Choice(OnEmpty::WORDS), "park";
+    /// how often an agent is resumed automatically when its work conflicts or its tests fail
+    work_retries: u32 = "work.retries", Number(0, 10), "2";
     /// how long an agent may work; none: no limit
     agent_timeout: Option<SignedDuration> = "agent.timeout", Interval, "none";
     /// when the owner of an inactive agent gets a message
@@ -157,8 +160,22 @@ settings! {
     agent_prompt: PromptBy = "agent.prompt", OwnChoice(PromptBy::WORDS), "argument";
     /// the model that agents use; empty: their own choice
     agent_model: String = "agent.model", OwnText, "";
+    /// spending limit per agent ($5 or 500k tokens); at the limit the agent is stopped
+    agent_budget: Option<Budget> = "agent.budget", Budget, "none";
+    /// what all agents of the repository may use in a day; then they are stopped
+    agent_budget_day: Option<Budget> = "agent.budget_day", Budget, "none";
     /// agents get weald's tools as an MCP server
     agent_mcp: bool = "agent.mcp", Switch, "true";
+    /// command to run on this machine when something needs you (split like a shell command)
+    notify_command: String = "notify.command", OwnText, "";
+    /// a notification on the desktop when something needs you (by notify-send)
+    notify_desktop: bool = "notify.desktop", OwnSwitch, "false";
+    /// how a terminal that follows agents signals a notification (`off`, `bell`, `osc9`)
+    notify_terminal: NotifyBy = "notify.terminal", OwnChoice(NotifyBy::WORDS), "bell";
+    /// events that trigger a notification
+    notify_on: Vec<String> = "notify.on", OwnList, "parked, red, conflict, question, limit, login, finished";
+    /// run the hooks of your own agent settings in agents' sandboxes, too
+    agent_user_hooks: bool = "agent.user_hooks", OwnSwitch, "false";
     /// the phases of a task, in order
     phase_list: Vec<String> = "phase.list", List, "plan, build, review, qa";
     /// commands for phases, each as `phase: shell command`
@@ -235,8 +252,10 @@ settings! {
     policy_protected: Vec<String> = "policy.protected", JoinedList, PROTECTED;
     /// how strongly runs are confined (`landlock`, `full`)
     sandbox_level: SandboxLevel = "sandbox.level", Guarded(SandboxLevel::WORDS), "full";
-    /// whether runs have network access (`on`, `off`)
+    /// whether runs have network access: any, listed hosts alone, or none (`on`, `allow`, `off`)
     sandbox_network: NetworkPolicy = "sandbox.network", Guarded(NetworkPolicy::WORDS), "on";
+    /// hosts that runs reach with `allow`: `example.com`, `*.example.com`, each with `:PORT` or without; the repository's after `weald trust`
+    sandbox_hosts: Vec<String> = "sandbox.hosts", Hosts, "";
     /// more directories that runs may write
     sandbox_write: Vec<String> = "sandbox.write", OwnList, "";
     /// files and directories hidden from runs; every layer adds to it
@@ -346,6 +365,16 @@ impl FromValue for Vec<String> {
 impl FromValue for SignedDuration {
     fn from_value(value: &Value) -> Option<Self> {
         parse_age(value.as_text()?).ok()
+    }
+}
+
+/// `None` is no bound.
+impl FromValue for Option<Budget> {
+    fn from_value(value: &Value) -> Option<Self> {
+        match value.as_text()? {
+            "none" => Some(None),
+            text => text.parse().ok().map(Some),
+        }
     }
 }
 

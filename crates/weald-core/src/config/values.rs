@@ -6,8 +6,11 @@ use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
 use super::kinds::{Key, Kind};
+use crate::cost::Budget;
+use crate::hosts::HostRule;
 use crate::landing_message::check_message;
 use crate::naming::check_template;
+use crate::nearest::nearest;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -48,7 +51,12 @@ pub fn from_text(key: &Key, text: &str) -> toml::Value {
         Kind::Number(..) => text
             .parse()
             .map_or_else(|_| text.into(), toml::Value::Integer),
-        Kind::List | Kind::OwnList | Kind::OwnNames | Kind::JoinedList | Kind::GrowingList => {
+        Kind::List
+        | Kind::OwnList
+        | Kind::OwnNames
+        | Kind::JoinedList
+        | Kind::GrowingList
+        | Kind::Hosts => {
             if text.trim_start().starts_with('[')
                 && let Ok(table) = format!("list = {text}").parse::<toml::Table>()
                 && let Some(list) = table.get("list")
@@ -98,20 +106,36 @@ pub fn check_value(key: &Key, raw: &toml::Value) -> Result<Value, String> {
         },
         Kind::Choice(known) | Kind::OwnChoice(known) | Kind::Guarded(known) => {
             let given = text()?;
-            if !known.contains(&given) {
-                return Err(format!("`{given}` is not one of {}", known.join(", ")));
-            }
+            check_word(given, known)?;
         }
         Kind::Size => match text()? {
             "none" => {}
             size => parse_size(size).map(drop)?,
         },
-        Kind::List | Kind::OwnList | Kind::OwnNames | Kind::JoinedList | Kind::GrowingList => {
+        Kind::Budget => match text()? {
+            "none" => {}
+            budget => budget.parse::<Budget>().map(drop)?,
+        },
+        Kind::List
+        | Kind::OwnList
+        | Kind::OwnNames
+        | Kind::JoinedList
+        | Kind::GrowingList
+        | Kind::Hosts => {
             let wrong = || "expected a list of strings".to_owned();
             let items = raw.as_array().ok_or_else(wrong)?;
             let is_odd = |item: &&toml::Value| item.as_str().is_some_and(|text| !is_name(text));
             if let (Kind::OwnNames, Some(odd)) = (key.kind, items.iter().find(is_odd)) {
                 return Err(format!("{odd} is not a plain folder name"));
+            }
+            if key.kind == Kind::Hosts {
+                for host in items.iter().filter_map(toml::Value::as_str) {
+                    host.strip_prefix('!').unwrap_or(host).parse::<HostRule>()?;
+                }
+            }
+            if let Some(known) = key.words() {
+                let mut given = items.iter().filter_map(toml::Value::as_str);
+                given.try_for_each(|word| check_word(word, &known))?;
             }
             let texts = items.iter().map(|item| item.as_str().map(str::to_owned));
             return texts
@@ -121,6 +145,20 @@ pub fn check_value(key: &Key, raw: &toml::Value) -> Result<Value, String> {
         }
     }
     Ok(Value::Text(text()?.to_owned()))
+}
+
+/// Refuses any other word, and names those that are known.
+fn check_word(given: &str, known: &[&'static str]) -> Result<(), String> {
+    if known.contains(&given) {
+        return Ok(());
+    }
+    let meant = nearest(given, known.iter().copied());
+    let meant = meant.map(|word| format!("; did you mean `{word}`?"));
+    let known = known.join(", ");
+    Err(format!(
+        "`{given}` is not one of {known}{}",
+        meant.unwrap_or_default()
+    ))
 }
 
 /// Whether it names one file or folder, and nothing of a repository.
@@ -173,4 +211,20 @@ pub fn parse_duration(text: &str) -> Result<SignedDuration, String> {
         ));
     }
     Ok(duration)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::find_key;
+
+    #[test]
+    fn a12_only_known_words_say_what_to_notify_of() {
+        let key = find_key("notify.on").unwrap();
+        let check = |text: &str| check_value(key, &from_text(key, text));
+        assert!(check(key.default).is_ok() && check("").is_ok());
+        let refused = check("red, blue").unwrap_err();
+        assert!(refused.starts_with("`blue` is not one of parked, red, "));
+        assert!(check("qestion").unwrap_err().contains("`question`"));
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::event::Change;
-use crate::landing::{Cleanup, Landing};
+use crate::landing::Cleanup;
 use crate::task::Task;
 use crate::tree::Base;
 
@@ -21,8 +21,20 @@ impl Log {
     }
 
     fn landing(&mut self, kind: EventKind, id: u64, of: u64, reverts: Option<u64>) -> Seq {
+        self.landing_of(kind, id, of, reverts, None)
+    }
+
+    fn landing_of(
+        &mut self,
+        kind: EventKind,
+        id: u64,
+        of: u64,
+        reverts: Option<u64>,
+        cause: Option<RevertCause>,
+    ) -> Seq {
         let mut landing = Landing::new(LandingId(id), &tree(of), "h".to_owned(), epoch());
         landing.reverts = reverts.map(LandingId);
+        landing.revert_cause = cause;
         landing.cleanup = Some(Cleanup {
             directory: "trashed".to_owned(),
             ..Cleanup::default()
@@ -249,14 +261,15 @@ fn a_removal_that_completed_its_task_says_which() {
 fn nothing_is_taken_back_by_itself_that_nobody_may_mean() {
     let mut log = Log(Vec::new());
     let me: SessionName = "alice".parse().unwrap();
-    let asked = |log: &Log, me: Option<&SessionName>| match last_operation(&log.0, me) {
-        Ok(found) => Ok(found.map(|found| found.event)),
-        Err(refused) => Err((
-            refused.why,
-            refused.last.event,
-            refused.next.map(|next| next.event),
-        )),
-    };
+    let asked =
+        |log: &Log, me: Option<&SessionName>| match last_operation(&log.0, |actor| actor == me) {
+            Ok(found) => Ok(found.map(|found| found.event)),
+            Err(refused) => Err((
+                refused.why,
+                refused.last.event,
+                refused.next.map(|next| next.event),
+            )),
+        };
     assert_eq!(asked(&log, None), Ok(None));
     let landed = log.landing(EventKind::LANDING_LANDED, 1, 1, None);
     // The removal that follows from a landing is a part of it, and nothing that came after.
@@ -283,6 +296,36 @@ fn removals_go_one_further_back_by_themselves() {
     let second = log.tree(EventKind::TREE_TRASHED, 2);
     log.tree(EventKind::TREE_RESTORED, 2);
     log.undone(second);
-    let found = last_operation(&log.0, None).unwrap();
+    let found = last_operation(&log.0, |actor| actor.is_none()).unwrap();
     assert_eq!(found.map(|found| found.event), Some(first));
+}
+
+#[test]
+fn u9_a_revert_that_was_asked_for_is_an_operation_and_one_of_an_undo_is_not() {
+    let newest = |log: &Log| last_operation(&log.0, |actor| actor.is_none()).unwrap();
+    for (cause, is_one) in [
+        (Some(RevertCause::Asked), true),
+        (Some(RevertCause::Undo), false),
+        (Some(RevertCause::Check), false),
+        // Records of earlier versions do not say.
+        (None, false),
+    ] {
+        let mut log = Log(Vec::new());
+        log.landing(EventKind::LANDING_LANDED, 1, 1, None);
+        let event = log.landing_of(EventKind::LANDING_LANDED, 2, 1, Some(1), cause);
+        log.landing(EventKind::LANDING_REVERTED, 1, 1, None);
+        let found = newest(&log);
+        assert_eq!(found.as_ref().map(|one| one.event), is_one.then_some(event));
+        let Some(found) = found else { continue };
+        assert_eq!(found.to_string(), "landing 2, which reverted landing 1");
+        // Taking it back is no operation, and it does not stand any more.
+        let undo = Some(RevertCause::Undo);
+        log.landing_of(EventKind::LANDING_LANDED, 3, 1, Some(2), undo);
+        log.landing(EventKind::LANDING_REVERTED, 2, 1, Some(1));
+        assert_eq!(newest(&log), None);
+        assert_eq!(
+            operation_at(&log.0, event),
+            Err(UndoRefusal::IsUndone(event))
+        );
+    }
 }

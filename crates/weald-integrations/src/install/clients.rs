@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::edit::{Edit, Hook, Member, Table, is_weald};
+use super::edit::{Edit, Folders, Hook, Member, Table, is_weald};
 use super::{Client, Homes};
 use weald_control::claude_plugin;
 use weald_control::identity::KNOWN_BY;
@@ -40,11 +40,19 @@ pub(super) fn own_folder(client: Client, homes: &Homes) -> Option<PathBuf> {
 }
 
 /// What belongs where, in the user's own files.
-pub(super) fn for_user(client: Client, homes: &Homes, weald: &str) -> Vec<Wanted> {
+pub(super) fn for_user(
+    client: Client,
+    homes: &Homes,
+    weald: &str,
+    worktrees: &[PathBuf],
+) -> Vec<Wanted> {
     match client {
         Client::Claude => claude(&homes.claude.join("settings.json"), &homes.data, weald),
         Client::Codex => vec![
-            wanted(homes.codex.join("config.toml"), codex_server(weald)),
+            Wanted {
+                path: homes.codex.join("config.toml"),
+                edits: vec![codex_server(weald), codex_folders(worktrees)],
+            },
             wanted(homes.codex.join("hooks.json"), codex_hooks(weald)),
             wanted(homes.codex.join("AGENTS.md"), instructions()),
         ],
@@ -122,6 +130,17 @@ fn codex_server(weald: &str) -> Edit {
             ("args", json!(["mcp"])),
             ("env_vars", json!([&KNOWN_BY[..], &FOLDERS].concat())),
         ],
+    })
+}
+
+/// What Codex's own sandbox lets its commands write, besides the folder that it was started in. It keeps `.git` at the top
+/// of each of these read-only, so worktrees themselves are none.
+fn codex_folders(worktrees: &[PathBuf]) -> Edit {
+    let folders = worktrees.iter().filter_map(|path| path.to_str());
+    Edit::Folders(Folders {
+        parent: "sandbox_workspace_write",
+        name: "writable_roots",
+        folders: folders.map(str::to_owned).collect(),
     })
 }
 

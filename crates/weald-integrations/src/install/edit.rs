@@ -19,6 +19,8 @@ pub(super) enum Edit {
     Hooks(Vec<Hook>),
     /// A table of a TOML file, below another one.
     Table(Table),
+    /// Folders in a list of a TOML file.
+    Folders(Folders),
     /// A marked block in Markdown.
     Block(String),
     /// The whole file: nobody else writes it.
@@ -61,6 +63,17 @@ pub(super) struct Table {
     pub values: Vec<(&'static str, Value)>,
 }
 
+/// Folders in a list of a TOML file. Each stands below a comment by which it is found again.
+#[derive(Debug, Clone)]
+pub(super) struct Folders {
+    /// The table that the list is in.
+    pub parent: &'static str,
+    /// What the list is called.
+    pub name: &'static str,
+    /// Those that have to be there. Others of weald's stay.
+    pub folders: Vec<String>,
+}
+
 /// Why a text can't be edited.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
@@ -91,6 +104,7 @@ impl Edit {
             Self::Member(member) => in_json::add_member(text, member),
             Self::Hooks(hooks) => in_json::add_hooks(text, hooks),
             Self::Table(table) => in_toml::add(text, table),
+            Self::Folders(folders) => in_toml::add_folders(text, folders),
             Self::Block(block) => in_markdown::add(text, block),
             Self::Whole(whole) => Ok(whole.clone()),
         })
@@ -102,6 +116,7 @@ impl Edit {
             Self::Member(member) => in_json::take_member(text, member),
             Self::Hooks(_) => in_json::take_hooks(text),
             Self::Table(table) => in_toml::take(text, table),
+            Self::Folders(folders) => in_toml::take_folders(text, folders),
             Self::Block(_) => in_markdown::take(text),
             Self::Whole(_) => Ok(String::new()),
         })
@@ -115,7 +130,8 @@ impl Edit {
             Self::Hooks(_) => in_json::kept_hooks(text),
             Self::Table(table) => in_toml::kept(text, table),
             Self::Block(_) => in_markdown::kept(text),
-            Self::Whole(_) => Ok(Vec::new()),
+            // A folder without weald's comment is the user's.
+            Self::Folders(_) | Self::Whole(_) => Ok(Vec::new()),
         }
     }
 

@@ -1,11 +1,14 @@
 //! Edits of TOML files that touch nothing but weald's own table.
 
 use serde_json::Value;
-use toml_edit::{DocumentMut, InlineTable, Item, Table as TomlTable, TableLike};
+use toml_edit::{Array, DocumentMut, InlineTable, Item, Table as TomlTable, TableLike};
 
-use super::edit::{EditError, Table, is_weald};
+use super::edit::{EditError, Folders, Table, is_weald};
 use super::lines::with_endings_of;
 use super::{Kept, KeptBecause};
+
+/// The comment above a folder of weald's.
+const MARK: &str = "# weald: worktrees, for agents to write";
 
 /// The text with the table. What is there under its name is brought up to date if it is weald's.
 pub(super) fn add(text: &str, wanted: &Table) -> Result<String, EditError> {
@@ -69,6 +72,123 @@ pub(super) fn kept(text: &str, wanted: &Table) -> Result<Vec<Kept>, EditError> {
     })))
 }
 
+/// The text with the folders in the list.
+pub(super) fn add_folders(text: &str, wanted: &Folders) -> Result<String, EditError> {
+    let mut document = parse(text)?;
+    if wanted.folders.is_empty() {
+        return Ok(text.to_owned());
+    }
+    let shape = || EditError::Shape(format!("{}.{}", wanted.parent, wanted.name));
+    let is_first = document.is_empty();
+    let table = document.entry(wanted.parent).or_insert_with(|| {
+        let mut table = TomlTable::new();
+        let before = if is_first { "" } else { "\n" };
+        table.decor_mut().set_prefix(before);
+        Item::Table(table)
+    });
+    let table = table.as_table_like_mut().ok_or_else(shape)?;
+    let list = table
+        .entry(wanted.name)
+        .or_insert_with(|| Item::Value(Array::new().into()));
+    let list = list.as_array_mut().ok_or_else(shape)?;
+    let known = |list: &Array, folder: &String| list.iter().any(|one| one.as_str() == Some(folder));
+    let mut changed = false;
+    for folder in &wanted.folders {
+        if known(list, folder) {
+            continue;
+        }
+        changed = true;
+        let mut entry = toml_edit::Value::from(folder.as_str());
+        entry.decor_mut().set_prefix(format!("\n    {MARK}\n    "));
+        list.push_formatted(entry);
+        if list
+            .trailing()
+            .as_str()
+            .is_none_or(|end| !end.contains('\n'))
+        {
+            list.set_trailing("\n");
+        }
+        list.set_trailing_comma(true);
+    }
+    match changed {
+        true => checked_folders(text, &document, wanted),
+        false => Ok(text.to_owned()),
+    }
+}
+
+/// The text without weald's folders.
+pub(super) fn take_folders(text: &str, wanted: &Folders) -> Result<String, EditError> {
+    let mut document = parse(text)?;
+    let Some(table) = document.get_mut(wanted.parent) else {
+        return Ok(text.to_owned());
+    };
+    let Some(table) = table.as_table_like_mut() else {
+        return Ok(text.to_owned());
+    };
+    let Some(list) = table.get_mut(wanted.name).and_then(Item::as_array_mut) else {
+        return Ok(text.to_owned());
+    };
+    let before = list.len();
+    list.retain(|entry| !is_marked(entry));
+    if list.len() == before {
+        return Ok(text.to_owned());
+    }
+    if list.is_empty() {
+        table.remove(wanted.name);
+        if table.is_empty() {
+            document.remove(wanted.parent);
+        }
+    }
+    checked_folders(text, &document, wanted)
+}
+
+/// Whether an entry of a list stands below weald's comment.
+fn is_marked(entry: &toml_edit::Value) -> bool {
+    let prefix = entry.decor().prefix().and_then(|prefix| prefix.as_str());
+    prefix.is_some_and(|prefix| prefix.contains(MARK))
+}
+
+/// The new text, if it means the same as the old one but for weald's folders.
+fn checked_folders(old: &str, new: &DocumentMut, wanted: &Folders) -> Result<String, EditError> {
+    let new = with_endings_of(old, &new.to_string());
+    let rest = |text: &str| -> Result<String, EditError> {
+        let document = parse(text)?;
+        let list = document
+            .get(wanted.parent)
+            .and_then(|table| table.get(wanted.name));
+        let list = list.and_then(Item::as_array).into_iter().flatten();
+        let marked = list
+            .filter(|entry| is_marked(entry))
+            .filter_map(|entry| entry.as_str());
+        let marked: Vec<&str> = marked.collect();
+        let parsed = text.parse::<toml::Table>();
+        let mut all = parsed.map_err(|_| EditError::Unsafe)?;
+        let table = all
+            .get_mut(wanted.parent)
+            .and_then(toml::Value::as_table_mut);
+        if let Some(table) = table {
+            let list = table
+                .get_mut(wanted.name)
+                .and_then(toml::Value::as_array_mut);
+            let is_empty = list.is_some_and(|list| {
+                list.retain(|entry| entry.as_str().is_none_or(|entry| !marked.contains(&entry)));
+                list.is_empty()
+            });
+            if is_empty {
+                table.remove(wanted.name);
+            }
+            if table.is_empty() {
+                all.remove(wanted.parent);
+            }
+        }
+        Ok(all.to_string())
+    };
+    match rest(old)? == rest(&new)? {
+        true => Ok(new),
+        false => Err(EditError::Unsafe),
+    }
+}
+
 fn name(wanted: &Table) -> String {
     format!("[{}.{}]", wanted.parent, wanted.name)
 }
@@ -120,7 +240,7 @@ fn edited(value: &Value) -> toml_edit::Value {
     match value {
         Value::Array(values) => {
             let texts = values.iter().filter_map(Value::as_str);
-            texts.collect::<toml_edit::Array>().into()
+            texts.collect::<Array>().into()
         }
         other => other.as_str().unwrap_or_default().into(),
     }

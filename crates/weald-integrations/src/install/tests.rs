@@ -28,7 +28,7 @@ fn edits(client: Client, file: &str, weald: &str) -> Vec<Edit> {
         data: home.join(".local/share/weald"),
         state: home.join(".local/state/weald"),
     };
-    let all = clients::for_user(client, &homes, weald).into_iter();
+    let all = clients::for_user(client, &homes, weald, &["/srv/app.weald".into()]).into_iter();
     let mut found = all.filter(|wanted| wanted.path.ends_with(file));
     found.next().expect("the client has such a file").edits
 }
@@ -248,4 +248,23 @@ fn the_plugin_names_the_program_as_it_has_to() {
     let words = shlex::split(stop(&read(hooks, odd)).as_str().unwrap()).unwrap();
     assert_eq!(words, [odd, "hook", "claude", "stop"]);
     assert_eq!(read(servers, odd)["mcpServers"]["weald"]["command"], odd);
+}
+
+#[test]
+fn a14_folders_join_a_list_below_a_comment_and_leave_it_again() {
+    let codex = &edits(Client::Codex, "config.toml", "weald")[1..];
+    let own = "    # weald: worktrees, for agents to write\n    \"/srv/app.weald\",\n";
+    let table = "[sandbox_workspace_write]\n";
+    through(codex, "", &format!("{table}writable_roots = [\n{own}]\n"));
+    let theirs = format!("{table}writable_roots = [\"/x\"]\nnetwork_access = true\n");
+    let with = added(codex, &theirs);
+    assert!(with.contains("\"/x\",\n") && with.contains(own), "{with}");
+    assert_eq!(added(codex, &with), with, "a second time");
+    let left: toml::Table = taken(codex, &with).parse().unwrap();
+    assert_eq!(left, theirs.parse().unwrap());
+    // What its user wrote is its user's.
+    let same = format!("{table}writable_roots = [\"/srv/app.weald\"]\n");
+    through(codex, &same, &same);
+    let odd = edits(Client::Codex, "config.toml", "weald")[1].add("sandbox_workspace_write = 5\n");
+    assert!(matches!(odd, Err(EditError::Shape(_))), "{odd:?}");
 }

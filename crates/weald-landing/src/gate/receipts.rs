@@ -22,8 +22,10 @@ const FORMAT: &str = "1";
 const LIMIT: u64 = 1 << 20;
 
 /// Keys that decide what a run finds.
-const KEYS: [&str; 8] = [
+const KEYS: [&str; 10] = [
+    "sandbox.level",
     "sandbox.network",
+    "sandbox.hosts",
     "sandbox.memory",
     "sandbox.processes",
     "sandbox.cpu_seconds",

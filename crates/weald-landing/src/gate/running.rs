@@ -1,4 +1,4 @@
-//! One run of a gate: a tree of its own, its set-up, the command; held by the sandbox at level full, and by nothing less.
+//! One run of a gate: a tree of its own, its set-up, the command; held by the sandbox at the configured level, and by nothing less.
 
 use std::ffi::OsString;
 use std::io;
@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use weald_core::tree::Tree;
-use weald_sandbox::{Invocation, Level, Policy, launch};
+use weald_sandbox::{Invocation, launch};
 
 use super::log::Log;
 use super::{GateRequest, LandError, Purpose, Red, in_words};
@@ -233,10 +233,7 @@ impl Landings<'_> {
         call: Call,
         log: &mut Log,
     ) -> Result<Outcome, LandError> {
-        let policy = Policy {
-            level: Level::Full,
-            ..self.trees.run_policy(tree)
-        };
+        let policy = self.trees.run_policy(tree);
         // One pipe for both, so that lines stay in order.
         let (output, writer) = io::pipe().map_err(at(log.path()))?;
         let again = writer.try_clone().map_err(at(log.path()))?;
@@ -246,7 +243,6 @@ impl Landings<'_> {
             directory: tree.path.clone(),
             environment: call.environment,
             streams: [Stdio::null(), writer.into(), again.into()],
-            passed: None,
         };
         let mut running = launch(&policy, invocation)?;
         let path = log.path().to_owned();

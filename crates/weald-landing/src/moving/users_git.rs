@@ -89,6 +89,10 @@ impl Landings<'_> {
             Level::Full => None,
             Level::Landlock => Some(self.trees.workshop_directory()?),
         };
+        if level == Level::Landlock {
+            // It keeps nothing from a directory that is written; here it is the user's own git that writes.
+            policy.mask.clear();
+        }
         policy.tmp = tmp.as_ref().map(|tmp| tmp.path().to_owned());
         let invocation = Invocation {
             helper: self.trees.host.helper.clone(),
@@ -96,7 +100,6 @@ impl Landings<'_> {
             directory: job.work_tree.to_owned(),
             environment: self.users_environment(job),
             streams: [Stdio::null(), Stdio::piped(), Stdio::piped()],
-            passed: None,
         };
         let mut running = launch(&policy, invocation)?;
         let (_, stdout, stderr) = running.streams();

@@ -1,24 +1,31 @@
 //! Which sockets may be made, and what they reveal of their peers.
 
 use super::{
-    ALLOW, ASK, EACCES, ENOPROTOOPT, UnixSockets, answer, argument, jump_equal, load, mask,
+    ALLOW, ASK, EACCES, ENOPROTOOPT, Rules, UnixSockets, answer, argument, jump_equal, load, mask,
     with_argument,
 };
+use crate::broker_socket::PROTOCOL;
 use crate::sys::Instruction;
 
 /// The type of a socket without its flags.
 const SOCKET_TYPE: u32 = 0xf;
 
 /// Families that a socket may have; netlink only to ask about interfaces and routes.
-pub fn families(sockets: UnixSockets, datagrams: bool) -> Vec<Instruction> {
+pub fn families(rules: &Rules<'_>) -> Vec<Instruction> {
     let mut checks = vec![load(argument(0))];
-    match sockets {
-        UnixSockets::Deny => {
-            checks.extend([jump_equal(libc::AF_UNIX as u32, 0, 1), answer(EACCES)])
-        }
-        UnixSockets::DenyAll => {
-            for family in [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6] {
-                checks.extend([jump_equal(family as u32, 0, 1), answer(EACCES)]);
+    match rules.sockets {
+        UnixSockets::Deny | UnixSockets::DenyAll => {
+            checks.extend([
+                jump_equal(libc::AF_UNIX as u32, 0, 4),
+                load(argument(2)),
+                jump_equal(PROTOCOL, 0, 1),
+                answer(if rules.broker { ASK } else { EACCES }),
+                answer(EACCES),
+            ]);
+            for family in [libc::AF_INET, libc::AF_INET6] {
+                if rules.sockets == UnixSockets::DenyAll {
+                    checks.extend([jump_equal(family as u32, 0, 1), answer(EACCES)]);
+                }
             }
         }
         // A datagram socket (and SOCK_RAW, which is one) needs no connect to send, so nobody would be asked.
@@ -29,7 +36,7 @@ pub fn families(sockets: UnixSockets, datagrams: bool) -> Vec<Instruction> {
             jump_equal(libc::SOCK_STREAM as u32, 3, 0),
             jump_equal(libc::SOCK_SEQPACKET as u32, 2, 0),
             jump_equal(libc::SOCK_DGRAM as u32, 0, 2),
-            answer(if datagrams { ALLOW } else { EACCES }),
+            answer(if rules.datagrams { ALLOW } else { EACCES }),
             answer(ALLOW),
             answer(EACCES),
         ]),

@@ -41,6 +41,7 @@ fn run(program: &[Instruction], architecture: u32, number: u32, arguments: [u64;
 fn rules(sockets: UnixSockets, debugs: bool) -> Rules<'static> {
     Rules {
         sockets,
+        broker: false,
         debugs,
         datagrams: false,
         own: &[3],
@@ -315,6 +316,38 @@ fn x31_sockets_are_asked_about_or_denied() {
     expect_always(libc::SYS_socket, &[17, raw], EACCES);
     expect(Ask, libc::SYS_connect, &[], ASK);
     expect(Deny, libc::SYS_connect, &[], ALLOW);
+}
+
+#[test]
+fn a17_where_unix_sockets_are_denied_the_launcher_hands_out_the_brokers_and_no_other() {
+    use UnixSockets::{Ask, Deny, DenyAll};
+    let (unix, inet, stream) = (1, 2, 1);
+    let protocol = u64::from(crate::broker_socket::PROTOCOL);
+    for (sockets, broker, wanted) in [
+        (Deny, true, ASK),
+        (DenyAll, true, ASK),
+        (Deny, false, EACCES),
+        (DenyAll, false, EACCES),
+        (Ask, false, ALLOW),
+    ] {
+        let rules = Rules {
+            broker,
+            ..rules(sockets, false)
+        };
+        let program = program(&rules);
+        let ask = |arguments: [u64; 3]| {
+            let [family, kind, protocol] = arguments;
+            let arguments = [family, kind, protocol, 0, 0, 0];
+            run(&program, ARCHITECTURE, libc::SYS_socket as u32, arguments)
+        };
+        assert_eq!(ask([unix, stream, protocol]), wanted, "{sockets:?}");
+        for other in [0, 1, protocol + 1, protocol << 32] {
+            let plain = if sockets == Ask { ALLOW } else { EACCES };
+            assert_eq!(ask([unix, stream, other]), plain, "{sockets:?}: {other}");
+        }
+        let plain = if sockets == DenyAll { EACCES } else { ALLOW };
+        assert_eq!(ask([inet, stream, protocol]), plain, "{sockets:?}");
+    }
 }
 
 #[test]

@@ -2,14 +2,16 @@
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::{MaybeUninit, size_of};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::num::NonZeroU32;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::path::Path;
+use std::ptr;
 
 use rustix::fs::{Mode, OFlags, ResolveFlags};
-use rustix::net::sockopt::socket_domain;
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
+    AddressFamily, Protocol, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags,
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
 };
 
 use super::check_int;
@@ -148,13 +150,15 @@ pub fn peer_inode(queries: &OwnedFd, inode: u32) -> io::Result<Option<u32>> {
     Ok(None)
 }
 
-/// A copy of a unix socket that this process was started with, by its number; anything else there is refused.
-pub fn inherited_socket(number: RawFd) -> io::Result<OwnedFd> {
-    let copy = super::duplicate_above(&number, 3)?;
-    match socket_domain(&copy)? {
-        AddressFamily::UNIX => Ok(copy),
-        _ => Err(io::Error::from_raw_os_error(libc::ENOTSOCK)),
-    }
+/// A unix stream socket, closed on exec.
+pub fn unix_stream(protocol: Option<u32>) -> io::Result<OwnedFd> {
+    let protocol = protocol.and_then(NonZeroU32::new).map(Protocol::from_raw);
+    Ok(rustix::net::socket_with(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        protocol,
+    )?)
 }
 
 /// Connects a socket to an address given as bytes.
@@ -168,6 +172,61 @@ pub fn connect(socket: &OwnedFd, address: &[u8]) -> io::Result<()> {
         )
     })
     .map(drop)
+}
+
+/// The addresses of this machine's interfaces, and of the other end of those that have one, each with its mask.
+pub fn interface_addresses() -> io::Result<Vec<(IpAddr, IpAddr)>> {
+    let mut first = ptr::null_mut();
+    // SAFETY: the place for the list outlives the call.
+    check_int(unsafe { libc::getifaddrs(&raw mut first) })?;
+    let mut found = Vec::new();
+    let mut next = first.cast_const();
+    // SAFETY: the list was made by the call above and is freed below; its last entry has no next one.
+    while let Some(entry) = unsafe { next.as_ref() } {
+        let peer = match entry.ifa_flags & libc::IFF_POINTOPOINT as libc::c_uint {
+            0 => ptr::null(),
+            _ => entry.ifa_ifu.cast_const(),
+        };
+        // SAFETY: each is null, or an address in the list that is as long as its family says.
+        let mask = unsafe { ip_at(entry.ifa_netmask) };
+        for address in [entry.ifa_addr.cast_const(), peer] {
+            // SAFETY: as above.
+            let Some(address) = (unsafe { ip_at(address) }) else {
+                continue;
+            };
+            // Without a mask it is one address.
+            let whole = match address {
+                IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::BROADCAST),
+                IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::from(u128::MAX)),
+            };
+            found.push((address, mask.unwrap_or(whole)));
+        }
+        next = entry.ifa_next;
+    }
+    // SAFETY: the list is freed once, and nothing refers to it any more.
+    unsafe { libc::freeifaddrs(first) };
+    Ok(found)
+}
+
+/// # Safety
+///
+/// `address` is null, or points to an address that is as long as its family says.
+unsafe fn ip_at(address: *const libc::sockaddr) -> Option<IpAddr> {
+    // SAFETY: the caller's promise; the family comes first in each kind of address.
+    let family = unsafe { address.as_ref() }?.sa_family;
+    match libc::c_int::from(family) {
+        libc::AF_INET => {
+            // SAFETY: the caller's promise, for this family.
+            let four = unsafe { address.cast::<libc::sockaddr_in>().read_unaligned() };
+            Some(Ipv4Addr::from(u32::from_be(four.sin_addr.s_addr)).into())
+        }
+        libc::AF_INET6 => {
+            // SAFETY: the caller's promise, for this family.
+            let six = unsafe { address.cast::<libc::sockaddr_in6>().read_unaligned() };
+            Some(Ipv6Addr::from(six.sin6_addr.s6_addr).into())
+        }
+        _ => None,
+    }
 }
 
 /// Opens a path as a mere handle, below `root`, following no link of any kind.

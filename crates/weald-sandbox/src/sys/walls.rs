@@ -2,6 +2,7 @@
 
 use std::io;
 use std::mem::size_of;
+use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
@@ -153,17 +154,36 @@ pub fn install_filter(program: &[Instruction], listen: bool) -> io::Result<Optio
 pub fn loopback_up() -> io::Result<()> {
     let (family, kind) = (AddressFamily::INET, SocketType::DGRAM);
     let socket = rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
-    // SAFETY: the request names the interface and is zeroed elsewhere; it outlives the call.
-    unsafe {
-        let mut request: libc::ifreq = std::mem::zeroed();
-        request.ifr_name[0] = b'l' as libc::c_char;
-        request.ifr_name[1] = b'o' as libc::c_char;
-        request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
-        check_int(libc::ioctl(
-            socket.as_raw_fd(),
-            libc::SIOCSIFFLAGS,
-            &request,
-        ))
-        .map(drop)
+    let mut request = interface_request("lo");
+    request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+    // SAFETY: the request outlives the call.
+    check_int(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &request) }).map(drop)
+}
+
+/// Gives the loopback interface one more address. All of its network is local then.
+pub fn add_loopback_address(address: Ipv4Addr, mask: Ipv4Addr) -> io::Result<()> {
+    let (family, kind) = (AddressFamily::INET, SocketType::DGRAM);
+    let socket = rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
+    for (call, value) in [(libc::SIOCSIFADDR, address), (libc::SIOCSIFNETMASK, mask)] {
+        // Beside the first one, not in its place.
+        let mut request = interface_request("lo:1");
+        let mut bytes = [0; 14];
+        bytes[2..6].copy_from_slice(&value.octets().map(|byte| byte as libc::c_char));
+        request.ifr_ifru.ifru_addr = libc::sockaddr {
+            sa_family: libc::AF_INET as libc::sa_family_t,
+            sa_data: bytes,
+        };
+        // SAFETY: the request outlives the call.
+        check_int(unsafe { libc::ioctl(socket.as_raw_fd(), call, &request) })?;
     }
+    Ok(())
+}
+
+fn interface_request(name: &str) -> libc::ifreq {
+    // SAFETY: all of it are plain numbers, for which zero is a value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (place, byte) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *place = byte as libc::c_char;
+    }
+    request
 }

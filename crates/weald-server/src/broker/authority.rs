@@ -2,6 +2,7 @@
 //! as something to be compared.
 
 use weald_app::operations::looking::{DiffTree, ShowTree};
+use weald_app::operations::making::SyncTree;
 use weald_app::operations::messages::SendMessage;
 use weald_app::operations::snapshots::{ListSnapshots, TakeSnapshot};
 use weald_app::operations::tasks::ShowTask;
@@ -39,6 +40,7 @@ pub fn permits(authority: &Authority, request: &Request) -> Result<(), NotAllowe
         Ask::Status(ShowTree { tree })
         | Ask::Path { tree, .. }
         | Ask::Diff(DiffTree { tree, .. })
+        | Ask::Sync(SyncTree { tree, .. })
         | Ask::SnapshotCreate(TakeSnapshot { tree, .. })
         | Ask::SnapshotList(ListSnapshots { tree })
         | Ask::Land(LandWish {
@@ -95,6 +97,7 @@ fn reads(ask: &Ask) -> bool {
         | Ask::MsgAnswer { .. }
         | Ask::MsgInbox { .. }
         | Ask::SessionNote(_)
+        | Ask::Sync(_)
         | Ask::SnapshotCreate(_) => false,
     }
 }

@@ -1,15 +1,14 @@
 //! The end inside: asks the broker of the run that this process is in.
 
 use std::fmt;
-use std::io::{self, IoSliceMut, Read, Write};
-use std::mem::MaybeUninit;
+use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags};
 use weald_app::Ask;
-use weald_app::window::{BROKER_DESCRIPTOR, BROKER_PATH, BROKER_SECRET};
+use weald_app::window::{BROKER_PATH, BROKER_SECRET};
 use weald_core::id::Token;
 use weald_core::name::SessionName;
 
@@ -38,12 +37,7 @@ pub enum ClientError {
 /// Where the broker of this run is.
 pub struct Client {
     secret: String,
-    way: Way,
-}
-
-enum Way {
-    Socket(PathBuf),
-    Descriptor(i32),
+    socket: PathBuf,
 }
 
 impl fmt::Debug for Client {
@@ -56,12 +50,8 @@ impl Client {
     /// From the variables of this process; `None` if it is not in a run with a broker.
     pub fn of(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
         let secret = variable(BROKER_SECRET)?;
-        let descriptor = variable(BROKER_DESCRIPTOR).and_then(|number| number.parse().ok());
-        let way = match descriptor {
-            Some(number) => Way::Descriptor(number),
-            None => Way::Socket(variable(BROKER_PATH)?.into()),
-        };
-        Some(Self { secret, way })
+        let socket = variable(BROKER_PATH)?.into();
+        Some(Self { secret, socket })
     }
 
     /// Asks, and waits for the answer.
@@ -97,10 +87,14 @@ impl Client {
     }
 
     fn connect(&self) -> io::Result<UnixStream> {
-        match &self.way {
-            Way::Descriptor(number) => over_pair(*number),
-            Way::Socket(path) if path.as_os_str().len() <= ADDRESS => UnixStream::connect(path),
-            Way::Socket(path) => by_folder(path),
+        let connected = match self.socket.as_os_str().len() <= ADDRESS {
+            true => UnixStream::connect(&self.socket),
+            false => by_folder(&self.socket),
+        };
+        match connected {
+            // Level landlock denies unix sockets, and its launcher hands out this one.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => handed_out(),
+            connected => connected,
         }
     }
 }
@@ -117,25 +111,17 @@ fn by_folder(path: &Path) -> io::Result<UnixStream> {
     connected
 }
 
-/// Asks the pair for a connection. Any that comes is as good as another one.
-fn over_pair(number: i32) -> io::Result<UnixStream> {
-    let pair = weald_sandbox::inherited_socket(number)?;
-    rustix::net::send(&pair, b"+", SendFlags::NOSIGNAL)?;
-    rustix::net::sockopt::set_socket_timeout(
-        &pair,
-        rustix::net::sockopt::Timeout::Recv,
-        Some(PATIENCE),
-    )?;
-    let mut byte = [0; 1];
-    let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut beside = RecvAncillaryBuffer::new(&mut room);
-    let flags = RecvFlags::CMSG_CLOEXEC;
-    rustix::net::recvmsg(&pair, &mut [IoSliceMut::new(&mut byte)], &mut beside, flags)?;
-    let given = beside.drain().find_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(mut given) => given.next(),
-        _ => None,
-    });
-    given
-        .map(UnixStream::from)
-        .ok_or_else(|| io::Error::other("no connection was given"))
+/// Asks the launcher for a connection, again as long as too many others wait for theirs.
+fn handed_out() -> io::Result<UnixStream> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match weald_sandbox::broker_connection() {
+            Err(error)
+                if error.kind() == io::ErrorKind::WouldBlock && Instant::now() < deadline =>
+            {
+                thread::sleep(Duration::from_millis(20));
+            }
+            given => return given.map(UnixStream::from),
+        }
+    }
 }

@@ -137,6 +137,7 @@ impl<'a> Desk<'a> {
                 &Landings::new(self.trees).also_changed(name, Path::new(&path))?,
             ),
             Ask::Diff(wanted) => self.diff(&wanted)?,
+            Ask::Sync(wanted) => self.sync(&wanted)?,
             Ask::SnapshotCreate(wanted) => {
                 Reply::new().with("snapshot", &self.snapshot(wanted.if_changed)?)
             }

@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use weald_app::operations::looking::{DiffTree, ShowTree};
+use weald_app::operations::making::SyncTree;
 use weald_app::operations::snapshots::{ListSnapshots, TakeSnapshot};
 use weald_app::{Ask, Authority, Mandate};
 use weald_core::id::{TaskId, Token};
@@ -103,6 +104,7 @@ fn permitted(request: &Request) {
             | Ask::Path { tree, .. }
             | Ask::Diff(DiffTree { tree, .. })
             | Ask::SnapshotList(ListSnapshots { tree })
+            | Ask::Sync(SyncTree { tree, .. })
             | Ask::SnapshotCreate(TakeSnapshot { tree, .. }) => tree,
             _ => continue,
         };

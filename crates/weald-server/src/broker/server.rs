@@ -1,17 +1,15 @@
 //! The host's end: the run's folder with the socket in it, and the threads that answer while the run goes on.
 //!
 //! A run at level full reaches the socket in its folder, as does one without a sandbox. At level landlock unix sockets are
-//! denied, so a pair is handed down: a byte on it is answered with one end of a fresh connection. That end is made here, so
-//! nobody inside can change how this end waits.
+//! denied, and the run's launcher hands out connections to this one.
 //!
 //! The secret that a request needs is in the run's environment. A file would be readable at level landlock, another
 //! process's environment is not. Each connection is a stream of its own, because one stream shared by many processes
 //! would mix up their answers.
 
 use std::fs::File;
-use std::io::{self, IoSlice, PipeReader, Read};
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::io::{self, PipeReader, Read};
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -21,14 +19,10 @@ use std::thread::{self, Scope};
 use std::time::Instant;
 
 use rustix::event::PollFlags;
-use rustix::net::{
-    AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags,
-    SocketType,
-};
 use subtle::ConstantTimeEq;
-use weald_app::window::{BROKER_DESCRIPTOR, BROKER_PATH, BROKER_SECRET};
+use weald_app::window::{BROKER_PATH, BROKER_SECRET};
 use weald_app::{RunFolder, RunRequest, TreeError, Trees};
-use weald_sandbox::{Level, PASSED, Revealed};
+use weald_sandbox::{Level, Revealed};
 
 use super::desk::{Cost, Desk};
 use super::limits::{self, Bucket};
@@ -43,7 +37,6 @@ pub struct Broker {
     folder: RunFolder,
     secret: String,
     listener: UnixListener,
-    pair: Option<OwnedFd>,
     use_of: Use,
 }
 
@@ -91,7 +84,6 @@ impl Broker {
             folder,
             secret,
             listener,
-            pair: None,
             use_of: Use::new(),
         })
     }
@@ -101,9 +93,8 @@ impl Broker {
         self.folder.path()
     }
 
-    /// Lets a run reach the broker: what its sandbox shows and allows, its variables, and the descriptor that has to be
-    /// passed to it, if one has to.
-    pub fn grant(&mut self, request: &mut RunRequest) -> io::Result<Option<OwnedFd>> {
+    /// Lets a run reach the broker: what its sandbox shows and allows, and its variables.
+    pub fn grant(&self, request: &mut RunRequest) {
         let variables = &mut request.environment;
         variables.retain(|(name, _)| !name.as_encoded_bytes().starts_with(BROKER_PATH.as_bytes()));
         variables.push((BROKER_SECRET.into(), self.secret.clone().into()));
@@ -113,16 +104,12 @@ impl Broker {
                 path: self.folder.path().to_owned(),
                 writable: false,
             });
-            if policy.level == Level::Landlock {
-                let (ours, theirs) = pair(SocketType::SEQPACKET)?;
-                self.pair = Some(ours);
-                variables.push((BROKER_DESCRIPTOR.into(), PASSED.to_string().into()));
-                return Ok(Some(theirs));
+            match policy.level {
+                Level::Full => policy.sockets.push(socket.clone()),
+                Level::Landlock => policy.broker = Some(socket.clone()),
             }
-            policy.sockets.push(socket.clone());
         }
         variables.push((BROKER_PATH.into(), socket.into()));
-        Ok(None)
     }
 
     /// Answers while `work` goes on. What is being done when it ends is waited for; nothing new is begun.
@@ -148,10 +135,7 @@ impl Broker {
         over: &'env PipeReader,
     ) {
         let watch = Watch(over);
-        let fd = match &self.pair {
-            Some(pair) => pair.as_fd(),
-            None => self.listener.as_fd(),
-        };
+        let fd = self.listener.as_fd();
         loop {
             let turn = self.use_of.connecting.wait(Instant::now());
             if !turn.is_zero() && !watch.pause(turn) {
@@ -164,16 +148,7 @@ impl Broker {
                 Ok(Ready::Over) | Err(_) => return,
             }
             self.use_of.connecting.take(1.0, Instant::now());
-            let stream = match &self.pair {
-                None => self.listener.accept().map(|(stream, _)| stream),
-                Some(pair) => match next_over(pair) {
-                    Ok(stream) => Ok(stream),
-                    // Nobody holds the other end any more.
-                    Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return,
-                    Err(error) => Err(error),
-                },
-            };
-            if let Ok(stream) = stream {
+            if let Ok((stream, _)) = self.listener.accept() {
                 self.receive(scope, stream, desk, over);
             }
         }
@@ -364,33 +339,6 @@ fn secret() -> io::Result<String> {
     let mut bytes = [0; 32];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(hex::encode(bytes))
-}
-
-fn pair(kind: SocketType) -> io::Result<(OwnedFd, OwnedFd)> {
-    let flags = SocketFlags::CLOEXEC;
-    Ok(rustix::net::socketpair(
-        AddressFamily::UNIX,
-        kind,
-        flags,
-        None,
-    )?)
-}
-
-/// Answers a byte on the pair with one end of a new connection.
-fn next_over(pair_end: &OwnedFd) -> io::Result<UnixStream> {
-    let mut byte = [0; 1];
-    let (_, count) = rustix::net::recv(pair_end, &mut byte, RecvFlags::DONTWAIT)?;
-    if count == 0 {
-        return Err(io::ErrorKind::UnexpectedEof.into());
-    }
-    let (ours, theirs) = pair(SocketType::STREAM)?;
-    let handed = [theirs.as_fd()];
-    let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut beside = SendAncillaryBuffer::new(&mut room);
-    beside.push(SendAncillaryMessage::ScmRights(&handed));
-    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-    rustix::net::sendmsg(pair_end, &[IoSlice::new(b"+")], &mut beside, flags)?;
-    Ok(ours.into())
 }
 
 /// Where a socket of this run would be; for the end inside.

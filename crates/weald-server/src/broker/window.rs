@@ -1,7 +1,6 @@
 //! The broker as a window of weald-app: for whom the run speaks, and how it lands.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -44,9 +43,9 @@ impl Window for Open {
         self.broker.folder()
     }
 
-    fn grant(&mut self, request: &mut RunRequest) -> Result<Option<OwnedFd>, Failure> {
+    fn grant(&self, request: &mut RunRequest) {
         self.program.grant(request);
-        Ok(self.broker.grant(request)?)
+        self.broker.grant(request);
     }
 
     fn serve_while(

@@ -112,6 +112,21 @@ pub struct OneTree {
     pub tree: Tree,
 }
 
+/// One that the target was brought into.
+#[derive(JsonSchema)]
+pub struct Synced {
+    /// As it is now.
+    pub tree: Tree,
+    /// up_to_date, merged or conflict.
+    pub outcome: String,
+    /// Paths to resolve in it.
+    pub conflicts: Vec<String>,
+    /// What is in progress in it because of a conflict: merge or rebase.
+    pub operation: Option<String>,
+    /// Files that git ignores and that were in the way, by their new names.
+    pub set_aside: Vec<String>,
+}
+
 /// One that something was done to.
 #[derive(JsonSchema)]
 pub struct TreeOutcome {

@@ -46,6 +46,7 @@ mod worktree_remove;
 mod worktree_restore;
 mod worktree_run;
 mod worktree_status;
+mod worktree_sync;
 
 use rmcp::model::JsonObject;
 
@@ -73,6 +74,7 @@ pub fn all(audience: Audience, aliases: &str) -> Vec<Entry> {
         Entry::of::<worktree_status::WorktreeStatus>(),
         Entry::of::<worktree_run::WorktreeRun>(),
         Entry::of::<worktree_diff::WorktreeDiff>(),
+        Entry::of::<worktree_sync::WorktreeSync>(),
         Entry::of::<worktree_keep::WorktreeKeep>(),
         Entry::of::<worktree_remove::WorktreeRemove>(),
         Entry::of::<worktree_restore::WorktreeRestore>(),

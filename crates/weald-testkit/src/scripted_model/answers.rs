@@ -100,7 +100,7 @@ fn call(body: &Value, turn: &Turn) -> Option<(String, Value)> {
             };
             Some((tool.to_owned(), input))
         }),
-        Turn::Say(_) | Turn::Hold(..) => None,
+        Turn::Say(_) | Turn::Hold(..) | Turn::Refuse(..) => None,
     }
 }
 

@@ -10,6 +10,8 @@ const LIMIT: u64 = 64 << 20;
 
 pub(super) struct Asked {
     pub path: String,
+    /// What the agent logs in with.
+    pub token: String,
     pub body: Vec<u8>,
 }
 
@@ -17,11 +19,17 @@ pub(super) struct Asked {
 pub(super) fn read(stream: &mut impl BufRead) -> Option<Asked> {
     let first = line(stream)?;
     let path = first.split(' ').nth(1)?.to_owned();
-    let (mut length, mut is_chunked) = (0, false);
+    let (mut length, mut is_chunked, mut token) = (0, false, String::new());
     loop {
         let header = line(stream)?.to_ascii_lowercase();
         match header.split_once(':') {
             None => break,
+            Some(("authorization", value)) => {
+                value
+                    .trim()
+                    .trim_start_matches("bearer ")
+                    .clone_into(&mut token);
+            }
             Some(("content-length", value)) => length = value.trim().parse().ok()?,
             Some(("transfer-encoding", value)) => is_chunked = value.contains("chunked"),
             Some(_) => {}
@@ -31,7 +39,7 @@ pub(super) fn read(stream: &mut impl BufRead) -> Option<Asked> {
         true => chunks(stream)?,
         false => exactly(stream, length)?,
     };
-    Some(Asked { path, body })
+    Some(Asked { path, token, body })
 }
 
 fn line(stream: &mut impl BufRead) -> Option<String> {
@@ -65,6 +73,25 @@ pub(super) fn write_json(mut stream: &TcpStream, answer: &Value) -> Option<()> {
     let length = answer.len();
     let head =
         format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}");
+    stream
+        .write_all(format!("{head}\r\n\r\n{answer}").as_bytes())
+        .ok()
+}
+
+/// Refuses a request, with further header lines.
+pub(super) fn write_refusal(
+    mut stream: &TcpStream,
+    status: &str,
+    headers: &[(&str, String)],
+    answer: &Value,
+) -> Option<()> {
+    let answer = answer.to_string();
+    let length = answer.len();
+    let mut head =
+        format!("HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}");
+    for (name, value) in headers {
+        head.push_str(&format!("\r\n{name}: {value}"));
+    }
     stream
         .write_all(format!("{head}\r\n\r\n{answer}").as_bytes())
         .ok()

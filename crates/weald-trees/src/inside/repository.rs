@@ -22,7 +22,10 @@ impl Job for UpdateRefs {
 
     fn work(&self, at: &Workplace) -> Result<(), InsideError> {
         let mut input = String::new();
-        for (name, new, old) in &self.0 {
+        // It may have been checked out since the host looked; then it is the agent's.
+        let head = at.git("symbolic-ref").args(["-q", "HEAD"]).output()?;
+        let head = String::from_utf8_lossy(&head.stdout).trim_end().to_owned();
+        for (name, new, old) in self.0.iter().filter(|(name, ..)| *name != head) {
             let old = old.as_deref().unwrap_or_default();
             input.push_str(&format!("update {name}\0{new}\0{old}\0"));
         }

@@ -1,4 +1,4 @@
-//! Running what sets a tree up: in the tree, in its sandbox, at level full and no other.
+//! Running what sets a tree up: in the tree, in its sandbox, at the configured level and no weaker one.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use weald_core::setup::{Proposal, SetupOutcome, expand};
 use weald_core::tree::Tree;
-use weald_sandbox::{Budget, Ended, Invocation, Level, Policy, SandboxError, launch, pass_on};
+use weald_sandbox::{Budget, Ended, Invocation, SandboxError, launch, pass_on};
 
 use super::Setup;
 use crate::interruption::wait_or_interrupt;
@@ -58,10 +58,7 @@ impl Trees<'_> {
         setup: &mut Setup,
     ) -> Result<Tree, TreeError> {
         let request = RunRequest {
-            policy: Some(Policy {
-                level: Level::Full,
-                ..self.run_policy(&tree)
-            }),
+            policy: Some(self.run_policy(&tree)),
             directory: tree.path.clone(),
             environment: self.setup_environment(&tree),
             notes: Vec::new(),
@@ -100,7 +97,6 @@ impl Trees<'_> {
             directory: request.directory.clone(),
             environment: request.environment.clone(),
             streams: [Stdio::null(), Stdio::piped(), Stdio::piped()],
-            passed: None,
         };
         let mut running = launch(policy, invocation)?;
         let (_, stdout, stderr) = running.streams();

@@ -1,11 +1,9 @@
 //! What the repository proposes to run in new trees, and whether somebody approved exactly that.
 //!
-//! Read at the target's tip, never in a tree or a checkout. Approvals lie in weald's private folder, word for word: an
-//! agent can't write there, and no hash can be made to fit.
+//! Read at the target's tip, never in a tree or a checkout. What was approved is kept by `weald_control::approvals`.
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use weald_core::config::Origin;
@@ -14,18 +12,16 @@ use weald_git::Blob;
 
 use super::sharing::INCLUDE_FILE;
 use crate::{TreeError, Trees, at};
+use weald_control::approvals::{approvals, approvals_file, proposed_hosts};
 use weald_control::configuration::SHARED_FILE;
 use weald_control::files;
-
-/// Approvals, beside the private configuration.
-const APPROVALS_FILE: &str = "approved.json";
 
 /// Settings of other tools at the target's tip, kept under its id.
 const CACHE_FILE: &str = "target-set-up";
 
 const CLAUDE_FILE: &str = ".claude/settings.json";
 
-/// The largest file of either kind.
+/// The largest settings file.
 const LIMIT: u64 = 1 << 20;
 
 /// Commands that landings run.
@@ -39,6 +35,8 @@ pub struct Trust {
     pub approved: bool,
     /// Commands that it wants landings to run.
     pub landing: Vec<Proposed>,
+    /// Hosts that it wants its runs to reach.
+    pub hosts: Option<Proposed>,
     /// Everything that was approved.
     pub approvals: Vec<Approval>,
     /// What may be unexpected.
@@ -80,6 +78,10 @@ impl Trees<'_> {
                 .as_ref()
                 .is_some_and(|proposal| is_approved(&approvals, proposal)),
             landing: self.proposed_for_landing(&approvals),
+            hosts: proposed_hosts(self.config).map(|proposal| Proposed {
+                approved: is_approved(&approvals, &proposal),
+                proposal,
+            }),
             proposal,
             approvals,
             notes,
@@ -124,8 +126,9 @@ impl Trees<'_> {
     pub fn approve(&self) -> Result<Trust, TreeError> {
         let trust = self.trust()?;
         let set_up = trust.proposal.iter();
-        let landing = trust.landing.iter().map(|proposed| &proposed.proposal);
-        let wanted: Vec<_> = set_up.chain(landing).cloned().collect();
+        let others = trust.landing.iter().chain(&trust.hosts);
+        let others = others.map(|proposed| &proposed.proposal);
+        let wanted: Vec<_> = set_up.chain(others).cloned().collect();
         if wanted
             .iter()
             .all(|proposal| is_approved(&trust.approvals, proposal))
@@ -207,21 +210,14 @@ impl Trees<'_> {
     }
 
     pub(super) fn approvals(&self) -> Result<Vec<Approval>, TreeError> {
-        let file = self.approvals_file();
-        let text = files::read_small(&file, LIMIT).map_err(at(&file))?;
-        match text {
-            None => Ok(Vec::new()),
-            Some(text) => {
-                serde_json::from_str(&text).map_err(|error| at(&file)(std::io::Error::from(error)))
-            }
-        }
+        approvals(self.place).map_err(at(&approvals_file(self.place)))
     }
 
     fn change_approvals(
         &self,
         change: impl FnOnce(&mut Vec<Approval>),
     ) -> Result<Vec<Approval>, TreeError> {
-        let file = self.approvals_file();
+        let file = approvals_file(self.place);
         let changed = files::edit_alone(&file, || {
             // What can't be read is not believed, and replaced.
             let mut approvals = self.approvals().unwrap_or_default();
@@ -230,10 +226,6 @@ impl Trees<'_> {
             files::replace(&file, &text).map(|()| approvals)
         });
         changed.and_then(|changed| changed).map_err(at(&file))
-    }
-
-    fn approvals_file(&self) -> PathBuf {
-        self.place.private().join(APPROVALS_FILE)
     }
 
     /// The settings files of other tools at the target's tip. While that has not moved, no git is started.

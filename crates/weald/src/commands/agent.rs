@@ -1,35 +1,68 @@
 //! `weald agent …`: see agents, and steer them.
 
-mod attach;
 mod diff;
 mod list;
 mod logs;
 mod orders;
 mod pulse;
+mod show;
 mod starts;
+mod take;
 
 use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
-use weald_app::operations::agent_views::OneAgent;
+use weald_app::operations::Operation;
+use weald_app::operations::agent_views::{ListAgents, OneAgent, ShowAgent};
+use weald_app::operations::orders::FollowLog;
 use weald_app::{AgentView, Failure};
 use weald_core::agent::Agent as Record;
 
+use super::attach;
 use crate::completion;
 use crate::context::Context;
 use crate::ui::{ACCENT, DIM, Out, Table, joined, paint};
 
-/// Start, watch and steer agents in the background.
+/// List agents; start, watch and steer them in the background
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct AgentArgs {
+    #[command(subcommand)]
+    command: Option<Agent>,
+}
+
+impl AgentArgs {
+    /// Does what was asked; alone, it lists agents.
+    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        match self.command {
+            Some(command) => command.run(context),
+            None => list::List::default().run(context),
+        }
+    }
+
+    /// Whether it only reads, so that it also works in a copy and on a read-only file system.
+    pub fn only_reads(&self) -> bool {
+        match &self.command {
+            None | Some(Agent::List(_)) => ListAgents::READS,
+            Some(Agent::Logs(_)) => FollowLog::READS,
+            Some(Agent::Show(_)) => ShowAgent::READS,
+            Some(_) => false,
+        }
+    }
+}
+
 #[derive(Subcommand)]
 #[command(defer = true)]
-pub enum Agent {
+enum Agent {
     Spawn(starts::Spawn),
     #[command(visible_alias = "ls")]
     List(list::List),
     Pulse(pulse::Pulse),
+    Show(show::Show),
     Diff(diff::Diff),
     Logs(logs::Logs),
     Attach(attach::Attach),
+    Take(take::Take),
     Steer(orders::Steer),
     Pause(orders::Pause),
     Resume(orders::Resume),
@@ -39,15 +72,16 @@ pub enum Agent {
 }
 
 impl Agent {
-    /// Does what was asked.
-    pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+    fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         match self {
             Self::Spawn(command) => command.run(context),
             Self::List(command) => command.run(context),
             Self::Pulse(command) => command.run(context),
+            Self::Show(command) => command.run(context),
             Self::Diff(command) => command.run(context),
             Self::Logs(command) => command.run(context),
             Self::Attach(command) => command.run(context),
+            Self::Take(command) => command.run(context),
             Self::Steer(command) => command.run(context),
             Self::Pause(command) => command.run(context),
             Self::Resume(command) => command.run(context),

@@ -6,6 +6,7 @@ use weald_app::operations::looking::ShowBoard;
 use weald_app::{Board, Failure};
 use weald_core::Timestamp;
 use weald_core::agent::Agent;
+use weald_core::cost::in_words;
 use weald_core::name::SessionName;
 use weald_core::task::{Task, TaskStatus};
 use weald_core::tree::Tree;
@@ -43,6 +44,9 @@ fn print(out: &mut Out, board: &Board, now: Timestamp) -> io::Result<()> {
         false => counts.join(", "),
     };
     writeln!(out, "{} {counts}", paint(HEADING, "tasks:"))?;
+    if let Some(used) = &board.used_today {
+        writeln!(out, "{} {}", paint(HEADING, "used today:"), in_words(used))?;
+    }
     print_agents(out, board)?;
     print_in_progress(out, board, now)?;
     print_ready(out, board)?;

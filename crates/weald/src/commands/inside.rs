@@ -189,6 +189,11 @@ const RULES: &[(Rule, &str, &str)] = &[
     ),
     (
         Rule::Session,
+        "weald sync",
+        "merge the newest target into your worktree",
+    ),
+    (
+        Rule::Session,
         "weald snapshot create",
         "save your worktree as it is now",
     ),

@@ -28,6 +28,12 @@ pub enum Msg {
     Broadcast(Broadcast),
 }
 
+impl Default for Msg {
+    fn default() -> Self {
+        Self::Inbox(Inbox::default())
+    }
+}
+
 impl Msg {
     /// Does what was asked, on the host or inside a sandbox.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
@@ -121,7 +127,7 @@ impl Send {
 /// Read your messages
 ///
 /// `--consume` removes the messages: each one goes to exactly one reader.
-#[derive(Args)]
+#[derive(Args, Default)]
 pub struct Inbox {
     /// Remove the messages from the inbox
     #[arg(long, conflicts_with = "all")]

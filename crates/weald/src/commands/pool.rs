@@ -39,6 +39,12 @@ pub struct Fill {
 #[derive(Args)]
 pub struct Drain {}
 
+impl Default for Pool {
+    fn default() -> Self {
+        Self::Status(Status {})
+    }
+}
+
 impl Pool {
     /// Does what was asked.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {

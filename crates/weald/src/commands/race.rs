@@ -125,7 +125,8 @@ impl Race {
 fn print(out: &mut Out, view: &RaceView) -> io::Result<()> {
     let entries = &view.race.entries;
     let heads = [
-        "", "TREE", "END", "EXIT", "TIME", "FILES", "LINES", "CHECKED", "COST", "REPORT",
+        "", "TREE", "DRIVER", "END", "EXIT", "TIME", "FILES", "LINES", "CHECKED", "TOKENS", "COST",
+        "REPORT",
     ];
     let mut table = Table::new(&heads);
     for entry in entries {
@@ -142,12 +143,14 @@ fn print(out: &mut Out, view: &RaceView) -> io::Result<()> {
         table.row(vec![
             (entry.entry.clone(), ACCENT),
             plain(tree.unwrap_or_default()),
+            plain(entry.driver.clone()),
             plain(state),
             plain(entry.exit.map_or(String::new(), |code| code.to_string())),
             plain(format!("{} s", entry.seconds)),
             plain(entry.files.to_string()),
             plain(lines),
             plain(entry.verification.as_str().to_owned()),
+            plain(entry.tokens.map_or(String::new(), count)),
             plain(
                 entry
                     .cost_usd
@@ -165,6 +168,15 @@ fn print(out: &mut Out, view: &RaceView) -> io::Result<()> {
         )?;
     }
     Ok(())
+}
+
+/// A number of tokens, short: `850`, `12k`, `3.4M`.
+fn count(tokens: u64) -> String {
+    match tokens {
+        0..1_000 => tokens.to_string(),
+        1_000..1_000_000 => format!("{}k", tokens / 1_000),
+        _ => format!("{}.{}M", tokens / 1_000_000, tokens / 100_000 % 10),
+    }
 }
 
 fn print_dropped(out: &mut Out, answer: &DroppedRace) -> io::Result<()> {

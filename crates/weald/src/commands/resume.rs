@@ -3,8 +3,10 @@
 use clap::Args;
 use weald_app::Failure;
 use weald_app::operations::works::ResumeTask;
+use weald_app::supervision::AgentWish;
 
-use super::work::{How, print_ended};
+use super::work::{How, attached_or_ended};
+use crate::attaching::require_terminal;
 use crate::completion;
 use crate::context::Context;
 
@@ -21,6 +23,12 @@ pub struct Resume {
     /// Start a new conversation
     #[arg(long)]
     fresh: bool,
+    /// Tell the agent what to change; it runs again
+    #[arg(long, value_name = "TEXT")]
+    feedback: Option<String>,
+    /// Open the agent's own interface on this terminal
+    #[arg(long, short, conflicts_with_all = ["detach", "land"])]
+    interactive: bool,
     #[command(flatten)]
     how: How,
     /// Accepted for compatibility; the task resumes where it ran before
@@ -34,12 +42,19 @@ pub struct Resume {
 impl Resume {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let _ = self.use_worktree;
+        if self.interactive {
+            require_terminal()?;
+        }
         let answer = context.perform(ResumeTask {
             task: self.task,
             fresh: self.fresh,
-            detach: self.detach,
-            how: self.how.wish(),
+            detach: self.detach || self.interactive,
+            how: AgentWish {
+                interactive: self.interactive,
+                feedback: self.feedback,
+                ..self.how.wish()
+            },
         })?;
-        print_ended(context, &answer)
+        attached_or_ended(context, &answer, self.interactive)
     }
 }

@@ -19,6 +19,12 @@ pub enum Sandbox {
     Test(test::Test),
 }
 
+impl Default for Sandbox {
+    fn default() -> Self {
+        Self::Explain(explain::Explain::default())
+    }
+}
+
 impl Sandbox {
     /// Does what was asked.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {

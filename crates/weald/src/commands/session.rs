@@ -33,6 +33,12 @@ pub enum Session {
     End(End),
 }
 
+impl Default for Session {
+    fn default() -> Self {
+        Self::List(List { all: false })
+    }
+}
+
 impl Session {
     /// Does what was asked, on the host or inside a sandbox.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {

@@ -24,6 +24,12 @@ pub enum Snapshot {
     Diff(Diff),
 }
 
+impl Default for Snapshot {
+    fn default() -> Self {
+        Self::List(List { name: None })
+    }
+}
+
 /// Take a snapshot of a worktree
 ///
 /// Contains HEAD, the index, and tracked and untracked files; ignored files are left out.

@@ -132,7 +132,7 @@ fn told(out: &mut Out, view: &TreeView, now: Timestamp) -> io::Result<()> {
         None | Some(SetupOutcome::Done) => None,
         Some(SetupOutcome::Failed) => Some("failed"),
         Some(SetupOutcome::Unapproved) => Some("waits for weald trust"),
-        Some(SetupOutcome::Unavailable) => Some("found no sandbox of level full"),
+        Some(SetupOutcome::Unavailable) => Some("found no sandbox"),
     };
     if let Some(why) = unfinished {
         writeln!(

@@ -8,6 +8,7 @@ use rustix::process::setsid;
 use weald_app::Failure;
 use weald_app::supervision::live;
 use weald_core::agent::AgentId;
+use weald_terminal::Size;
 
 use crate::context::Context;
 
@@ -16,6 +17,20 @@ use crate::context::Context;
 pub struct SuperviseAgent {
     /// The agent
     id: AgentId,
+    /// How large the terminal of an interactive agent is at first
+    #[arg(long, value_name = "COLUMNSxROWS", value_parser = size)]
+    terminal: Option<Size>,
+}
+
+fn size(text: &str) -> Result<Size, String> {
+    let parts = text.split_once('x');
+    let size = parts.and_then(|(columns, rows)| {
+        Some(Size {
+            columns: columns.parse().ok()?,
+            rows: rows.parse().ok()?,
+        })
+    });
+    size.ok_or_else(|| "a size is written as 80x24".to_owned())
 }
 
 impl SuperviseAgent {
@@ -24,6 +39,6 @@ impl SuperviseAgent {
         let _ = setsid();
         context.cancel.catch();
         context.news.go_behind();
-        live(context, self.id)
+        live(context, self.id, self.terminal)
     }
 }

@@ -7,6 +7,7 @@ use weald_app::operations::Operation;
 use weald_app::operations::making::{SyncTree, SyncedTree};
 use weald_app::{Failure, SyncOutcome};
 
+use super::inside::Inside;
 use crate::completion;
 use crate::context::Context;
 use crate::ui::{ACCENT, Out, clean_line, paint};
@@ -31,12 +32,15 @@ impl Sync {
             tree: self.name,
             rebase: self.rebase,
         })?;
-        context.ui.show(&answer, |out| told(out, &answer))?;
+        let is_inside = Inside::of(context).is_some();
+        context
+            .ui
+            .show(&answer, |out| told(out, &answer, is_inside))?;
         Ok(SyncTree::exit(&answer))
     }
 }
 
-fn told(out: &mut Out, synced: &SyncedTree) -> io::Result<()> {
+fn told(out: &mut Out, synced: &SyncedTree, is_inside: bool) -> io::Result<()> {
     let tree = &synced.tree.tree;
     let name = paint(ACCENT, &tree.name);
     match synced.outcome {
@@ -49,8 +53,12 @@ fn told(out: &mut Out, synced: &SyncedTree) -> io::Result<()> {
             let tree = &tree.name;
             let (on, back) = match synced.operation.as_deref() {
                 Some("rebase") => ("git rebase --continue", "git rebase --abort"),
-                _ => ("git commit", "git merge --abort"),
+                _ => ("git commit --no-edit", "git merge --abort"),
             };
+            if is_inside {
+                writeln!(out, "  then: git add FILE…; {on}; weald land")?;
+                return writeln!(out, "  or abort it: {back}");
+            }
             writeln!(out, "  then: weald run {tree} -- {on}")?;
             writeln!(out, "  or abort it: weald run {tree} -- {back}")
         }

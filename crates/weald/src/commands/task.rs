@@ -43,6 +43,12 @@ pub enum Task {
     Export(export::Export),
 }
 
+impl Default for Task {
+    fn default() -> Self {
+        Self::List(board::List::default())
+    }
+}
+
 impl Task {
     /// Does what was asked, on the host or inside a sandbox.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {

@@ -51,6 +51,12 @@ pub struct Purge {
     pub discard: bool,
 }
 
+impl Default for Trash {
+    fn default() -> Self {
+        Self::List(List {})
+    }
+}
+
 impl Trash {
     /// Does what was asked.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {

@@ -10,14 +10,14 @@ use weald_core::setup::Proposal;
 use crate::context::Context;
 use crate::ui::{ACCENT, Out, paint};
 
-/// Approve the commands that the repository proposes
+/// Approve the commands and hosts that the repository proposes
 ///
-/// Shows the set-up commands, the gate and the check in weald.toml at the target's tip, and the set-up commands in another
-/// tool's settings. Once approved, they run for new worktrees and landings, sandboxed. A changed command needs a new
-/// approval; your own configuration needs none.
+/// Shows the set-up commands, the gate, the check and the hosts in weald.toml at the target's tip, and the set-up commands in
+/// another tool's settings. Once approved, the commands run for new worktrees and landings, sandboxed, and runs may reach the
+/// hosts. A change needs a new approval; your own configuration needs none.
 #[derive(Args)]
 pub struct Trust {
-    /// List proposed and approved commands; approve nothing
+    /// List what is proposed and approved; approve nothing
     #[arg(long)]
     list: bool,
     /// Revoke every approval
@@ -40,7 +40,7 @@ impl Trust {
 }
 
 fn told(out: &mut Out, trust: &Trusted) -> io::Result<()> {
-    if trust.proposal.is_none() && trust.landing.is_empty() {
+    if trust.proposal.is_none() && trust.landing.is_empty() && trust.hosts.is_none() {
         return writeln!(out, "the repository proposes no commands");
     }
     if let Some(proposal) = &trust.proposal {
@@ -57,13 +57,21 @@ fn told(out: &mut Out, trust: &Trusted) -> io::Result<()> {
         };
         written(out, &proposed.proposal, state)?;
     }
+    if let Some(hosts) = &trust.hosts {
+        let state = match hosts.approved {
+            true => "approved: runs may reach them where sandbox.network is allow",
+            false => "not approved: runs don't reach them",
+        };
+        written(out, &hosts.proposal, state)?;
+    }
     Ok(())
 }
 
 fn listed(out: &mut Out, trust: &Trusted) -> io::Result<()> {
     told(out, trust)?;
-    let landing = trust.landing.iter().map(|proposed| &proposed.proposal);
-    let now: Vec<_> = trust.proposal.iter().chain(landing).collect();
+    let others = trust.landing.iter().chain(&trust.hosts);
+    let others = others.map(|proposed| &proposed.proposal);
+    let now: Vec<_> = trust.proposal.iter().chain(others).collect();
     let approvals = trust.approvals.iter();
     for approval in approvals.filter(|approval| !now.contains(&&approval.proposal)) {
         let state = format!("approved at {}, not proposed now", approval.at);

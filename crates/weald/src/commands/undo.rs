@@ -15,12 +15,19 @@ use crate::ui::{ACCENT, Out, Table, ago, clean, paint, short};
 
 /// Undo weald's last operation in this repository
 ///
-/// Undoes a removal, a whole clean-up, a landing (by a revert, through the queue and the gate), an unbinding or a lock. Run
-/// it again to undo the operation before.
+/// Undoes a removal, a whole clean-up, a landing, a revert, an unbinding or a lock. Landings and reverts are undone by a
+/// new revert, through the queue and the gate. Operations of agents that you started are yours. Run it again to undo the
+/// operation before.
+///
+/// Says what it will do before it changes the target branch; on a terminal it asks first.
 ///
 /// Refused if the previous state can't be restored exactly. Without EVENT, also refused if the last operation can't be
 /// undone any more, was done by another session, or is a landing that others followed.
 #[derive(Args)]
+#[command(after_help = "Examples:
+  weald undo --dry-run
+  weald undo
+  weald undo --list")]
 pub struct Undo {
     /// Event that began the operation (see `weald undo --list`)
     #[arg(value_name = "EVENT")]
@@ -31,6 +38,9 @@ pub struct Undo {
     /// List operations that can be undone, newest first
     #[arg(long, conflicts_with_all = ["event", "dry_run"])]
     list: bool,
+    /// Skip the confirmation
+    #[arg(long, conflicts_with_all = ["dry_run", "list"])]
+    yes: bool,
 }
 
 impl Undo {
@@ -41,6 +51,7 @@ impl Undo {
         let undid = context.perform(undo::Undo {
             event: self.event,
             dry_run: self.dry_run,
+            ask: !self.yes,
         })?;
         context.ui.show(&undid, |out| match &undid {
             Undid::Would(would) => told_would(out, would),

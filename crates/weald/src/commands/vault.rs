@@ -65,6 +65,12 @@ pub struct Maintain {
     pub background: bool,
 }
 
+impl Default for Vault {
+    fn default() -> Self {
+        Self::Status(Status {})
+    }
+}
+
 impl Vault {
     /// Does what was asked.
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {

@@ -6,7 +6,9 @@ use weald_app::operations::works::{Ended, WorkOnTask};
 use weald_app::supervision::AgentWish;
 use weald_core::name::SessionName;
 
+use super::attach::attach_new;
 use super::work_told::tell_ended;
+use crate::attaching::require_terminal;
 use crate::completion;
 use crate::context::Context;
 
@@ -33,6 +35,11 @@ pub struct Work {
     /// Accepted for compatibility; this is the default
     #[arg(long, hide = true, conflicts_with = "no_worktree")]
     use_worktree: bool,
+    /// Open the agent's own interface on this terminal
+    ///
+    /// Ctrl-\ detaches and `weald attach` returns. When the agent ends, you see what changed and decide whether it lands.
+    #[arg(long, short, conflicts_with_all = ["no_worktree", "detach", "land"])]
+    interactive: bool,
     /// Return at once; the agent runs in the background
     #[arg(long)]
     detach: bool,
@@ -55,7 +62,7 @@ pub struct How {
     model: Option<String>,
     /// Driver: claude, codex, command, … (default: agent.driver)
     ///
-    /// With a command after `--`, the default is command.
+    /// With a command after `--`, the default is claude or codex if the command starts that agent, else command.
     #[arg(long, value_name = "DRIVER")]
     driver: Option<String>,
     /// Session name of the agent (default: its ID)
@@ -67,6 +74,9 @@ pub struct How {
     /// Standing instructions; part of every prompt
     #[arg(long, value_name = "TEXT")]
     prompt: Option<String>,
+    /// Automatic retries after conflicts and failed tests (default: work.retries)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=10))]
+    retries: Option<u32>,
     /// Command to run, or extra arguments for the driver
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
@@ -85,7 +95,10 @@ impl How {
             name: self.name,
             role: self.role,
             prompt: self.prompt,
+            feedback: None,
+            retries: self.retries,
             command: self.command,
+            interactive: false,
         }
     }
 }
@@ -94,14 +107,31 @@ impl Work {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         // Both say what holds anyway.
         let _ = (self.yes, self.use_worktree);
+        if self.interactive {
+            require_terminal()?;
+        }
+        let mut how = self.how.wish();
+        how.interactive = self.interactive;
         let answer = context.perform(WorkOnTask {
             task: self.task,
             is_subject: self.new,
             in_main: self.no_worktree,
-            detach: self.detach,
-            how: self.how.wish(),
+            detach: self.detach || self.interactive,
+            how,
         })?;
-        print_ended(context, &answer)
+        attached_or_ended(context, &answer, self.interactive)
+    }
+}
+
+/// Attaches to an interactive agent that has begun; prints what came of any other.
+pub fn attached_or_ended(
+    context: &Context<'_>,
+    ended: &Ended,
+    is_interactive: bool,
+) -> Result<u8, Failure> {
+    match ended {
+        Ended::Worked(worked) if is_interactive => attach_new(context, worked.agent.id),
+        _ => print_ended(context, ended),
     }
 }
 

@@ -6,6 +6,7 @@ use weald_app::TreeView;
 use weald_app::operations::works::{CompletedBefore, Ended, Worked};
 use weald_core::agent::{Agent, Goal, Outcome};
 use weald_core::landing::{Landing, LandingStatus};
+use weald_core::needs::NOTHING_YET;
 use weald_core::task::Task;
 
 use super::land::told_signature;
@@ -108,11 +109,15 @@ pub fn tell_parts(
     if let Some(report) = agent
         .report
         .as_ref()
-        .filter(|report| !report.report.is_empty())
+        // Its last words, from which a report is made if it sent none, were shown as they came.
+        .filter(|report| !report.report.is_empty() && !report.inferred)
     {
         writeln!(out, "{}", clean(report.report.trim()))?;
     }
     match (end.outcome, tree) {
+        (Outcome::Done, _) if task.parked.as_deref() == Some(NOTHING_YET) => {
+            writeln!(out, "  continue: weald resume {id} -i")
+        }
         (Outcome::Done, Some(view)) if agent.goal == Goal::Finish => not_landed_yet(out, view),
         (Outcome::Done, _) => Ok(()),
         (Outcome::Empty, _) => empty(out, agent, task),

@@ -10,7 +10,8 @@ pub(super) const GROUPS: &[(&str, &[&str])] = &[
     (
         "Plan and hand out work",
         &[
-            "task", "work", "agent", "phase", "race", "resume", "rescue", "worker",
+            "task", "work", "attach", "agent", "phase", "race", "resume", "rescue", "worker",
+            "cost",
         ],
     ),
     (

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use anstyle::Style;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::{HEADING, Out, paint, width};
+use super::{HEADING, Out, line_width, paint};
 
 /// The widest column but the last.
 const WIDEST: usize = 36;
@@ -41,7 +41,7 @@ impl Table {
 
     pub fn print(&self, out: &mut Out) -> io::Result<()> {
         // At once: a thousand lines are a thousand system calls otherwise.
-        out.write_all(self.lines(width()).as_bytes())
+        out.write_all(self.lines(line_width()).as_bytes())
     }
 
     /// The widths of all columns but the last, and the room for that one. Where a line does not fit, the widest give way.

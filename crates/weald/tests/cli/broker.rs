@@ -207,7 +207,7 @@ fn x12_a_task_is_finished_once_and_with_its_report() {
 }
 
 /// What is not an agent's own, nor anybody's who runs something.
-const OTHERS: [&str; 17] = [
+const OTHERS: [&str; 18] = [
     "task done 2",
     "task fail 2",
     "task claim 2",
@@ -224,6 +224,7 @@ const OTHERS: [&str; 17] = [
     "diff 2",
     "snapshot create other",
     "land other",
+    "sync other",
     "path other",
 ];
 

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::os::unix::fs::symlink;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -13,14 +12,12 @@ use crate::broker::{field, weald};
 
 /// A client without manners. `connect` works at every level.
 const CLIENT: &str = r#"
-import array, json, os, socket, sys, time
+import json, os, socket, sys, time
 secret = os.environ['WEALD_BROKER_SECRET']
 def connect():
-    if 'WEALD_BROKER_FD' in os.environ:
-        pair = socket.socket(fileno=os.dup(int(os.environ['WEALD_BROKER_FD'])))
-        pair.send(b'+')
-        _, beside, _, _ = pair.recvmsg(1, socket.CMSG_SPACE(4))
-        return socket.socket(fileno=array.array('i', beside[0][2])[0])
+    while os.environ['WEALD_SANDBOX'] == 'landlock':
+        try: return socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0x7765616c)
+        except BlockingIOError: time.sleep(0.02)
     s = socket.socket(socket.AF_UNIX)
     here, (folder, name) = os.getcwd(), os.path.split(os.environ['WEALD_BROKER'])
     os.chdir(folder)
@@ -52,10 +49,7 @@ def code(answer):
 fn start(env: &TestEnv, tree: &str, level: &str, script: &str) -> Child {
     let text = format!("{CLIENT}\n{script}");
     // An agent by its name, so that it has a session.
-    let agent = env.home().join("claude");
-    if !agent.exists() {
-        symlink("/usr/bin/python3", &agent).unwrap();
-    }
+    let agent = env.agent_that_is("claude", "/usr/bin/python3");
     let mut command = env.weald_command(&["run", tree, "--sandbox", level, "--"]);
     command.arg(agent).arg("-c").arg(text);
     command

@@ -51,8 +51,12 @@ fn a_second_sync_says_how_to_finish_the_first() {
     assert_eq!(env.weald(&["sync", "a"]).code, 3);
     let refused = env.refused(&["sync", "a"], 1, "tree_in_operation");
     let hint = refused["error"]["hint"].as_str().unwrap();
-    assert_eq!(hint, "finish it: weald run a -- git status");
-    assert_eq!(env.weald(&["run", "a", "--", "git", "status"]).code, 0);
+    assert_eq!(hint, "finish it: weald run a -- git commit --no-edit");
+    let resolved = ["run", "a", "--", "git", "add", "config.py"];
+    assert_eq!(env.weald(&resolved).code, 0);
+    let finished = ["run", "a", "--", "git", "commit", "--no-edit"];
+    assert_eq!(env.weald(&finished).code, 0);
+    assert_eq!(env.weald(&["sync", "a"]).code, 0);
 }
 
 #[test]

@@ -13,12 +13,11 @@ const AGENT: &str = r#"
 import json, os, subprocess, sys, time
 folder = '.git/exchange'
 os.makedirs(folder, exist_ok=True)
-passed = [int(os.environ['WEALD_BROKER_FD'])] if 'WEALD_BROKER_FD' in os.environ else []
 def run(argv, stdin=''):
-    done = subprocess.run(argv, input=stdin, capture_output=True, text=True, errors='replace', pass_fds=passed)
+    done = subprocess.run(argv, input=stdin, capture_output=True, text=True, errors='replace')
     return {'code': done.returncode, 'stdout': done.stdout, 'stderr': done.stderr}
 def mcp(tool, arguments):
-    server = subprocess.Popen(['weald', 'mcp'], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, pass_fds=passed)
+    server = subprocess.Popen(['weald', 'mcp'], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     def say(message):
         server.stdin.write(json.dumps({'jsonrpc': '2.0', **message}) + '\n')
         server.stdin.flush()

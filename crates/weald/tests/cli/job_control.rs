@@ -14,16 +14,7 @@ const SIZE: Size = Size {
 
 /// A person's shell in the repository.
 fn shell(env: &TestEnv) -> (OnTerminal, Watcher) {
-    let mut bash = env.command("bash");
-    bash.args(["--norc", "--noprofile", "-i"])
-        .env("PS1", "prompt> ")
-        .env("HISTFILE", "")
-        .env("WEALD", env!("CARGO_BIN_EXE_weald"));
-    let terminal = OnTerminal::start(&bash, SIZE);
-    let mut person = terminal.watcher(SIZE);
-    person.sees("prompt>");
-    person.types("alias weald=$WEALD; set -b; clear\r");
-    (terminal, person)
+    env.shell(None, SIZE)
 }
 
 fn levels() -> [&'static str; 3] {

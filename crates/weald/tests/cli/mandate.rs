@@ -358,8 +358,7 @@ fn x24_a_tool_call_under_run_is_not_the_person_either() {
 #[test]
 fn x24_an_agent_under_run_has_a_session_of_its_own_and_no_mandate() {
     let env = field();
-    let program = env.home().join("claude");
-    std::os::unix::fs::symlink("/usr/bin/python3", &program).unwrap();
+    let program = env.agent_that_is("claude", "/usr/bin/python3");
     let program = program.to_str().unwrap();
     for (number, level) in [(1, "full"), (2, "landlock")] {
         let child = begin_by(&env, &["run", "fix", "--sandbox", level], program);

@@ -8,7 +8,7 @@ use crate::mcp_client::McpClient;
 use crate::trees_remove::{commit, repository};
 
 /// Every tool that agents are promised, in order.
-pub const TOOLS: [&str; 41] = [
+pub const TOOLS: [&str; 42] = [
     "task_create",
     "task_list",
     "task_get",
@@ -22,6 +22,7 @@ pub const TOOLS: [&str; 41] = [
     "worktree_status",
     "worktree_run",
     "worktree_diff",
+    "worktree_sync",
     "worktree_keep",
     "worktree_remove",
     "worktree_restore",

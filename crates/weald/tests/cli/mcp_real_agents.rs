@@ -31,17 +31,6 @@ fn x12_real_agents_have_weald_s_tools_in_their_tree_and_a_call_arrives() {
     let own = json!({"mcpServers": {"weald": {"command": "/no/such/program"}}});
     std::fs::write(env.home().join(".claude.json"), own.to_string()).unwrap();
     for name in ["claude", "codex"] {
-        let task = add_task(&env, &format!("less of {name}"));
-        let level = ["--set", "sandbox.level=landlock"];
-        let args = [&["work", &task, "--driver", name, "--no-land"], &level[..]].concat();
-        let mut command = weald(&env, &model, &args);
-        let answer = Answer::of(command.stdin(Stdio::null()).output().unwrap());
-        assert_eq!(answer.code, 0, "{name}: {answer:#?}");
-        let tools = model.requests(&format!("less of {name}"))[0].body["tools"].to_string();
-        assert!(
-            !tools.contains("message_send"),
-            "{name} closes the way to the host"
-        );
         let about = format!("tools of {name}");
         let task = add_task(&env, &about);
         let args = ["work", &task, "--driver", name, "--no-land", "--json"];

@@ -1,8 +1,7 @@
 //! Who gets which tools of `weald mcp`, and what resources and prompts say.
 
 use std::collections::BTreeMap;
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::fs;
 
 use serde_json::{Value, json};
 use weald_testkit::TestEnv;
@@ -51,9 +50,7 @@ fn sorted<'a>(names: impl IntoIterator<Item = &'a &'static str>) -> Vec<String> 
 
 /// A server of an agent inside tree `fix`.
 fn inside(env: &TestEnv, level: &str) -> McpClient {
-    let agent = env.home().join("claude");
-    fs::write(&agent, "#!/bin/sh\nexec \"$@\"\n").unwrap();
-    fs::set_permissions(&agent, Permissions::from_mode(0o755)).unwrap();
+    let agent = env.agent_that_is("claude", "/usr/bin/env");
     let mut command = env.weald_command(&["run", "fix", "--sandbox", level, "--"]);
     command
         .arg(agent)
@@ -72,7 +69,7 @@ fn p13_each_role_has_the_tools_of_the_guide() {
         documented("\n## Tools"),
         documented("\n## Names of the classroom"),
     );
-    assert_eq!(own["lead"].len(), 41, "the guide has so many");
+    assert_eq!(own["lead"].len(), 42, "the guide has so many");
     for classroom in [false, true] {
         if classroom {
             env.ok(&["init", "--profile", "classroom"]);

@@ -94,6 +94,7 @@ fn plan() -> Vec<(&'static str, Value)> {
         ),
         ("worktree_status", json!({})),
         ("worktree_diff", json!({"patch": true})),
+        ("worktree_sync", json!({})),
         ("worktree_keep", json!({})),
         ("conflicts", json!({})),
         ("land", json!({"dry_run": true})),

@@ -3,17 +3,15 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use weald_testkit::{
-    Answer, Gate, RealAgents, Request, Scenario, ScriptedModel, TestEnv, Turn, skipped,
-};
+use weald_testkit::{Answer, Gate, Request, Scenario, ScriptedModel, TestEnv, Turn};
 
 use crate::sandbox::say;
-use crate::trees_remove::{git_in, repository};
+use crate::trees_remove::git_in;
 use crate::trees_trash::manifest;
 
 /// How long an agent may take to write something down.
@@ -22,48 +20,14 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// What both agents are told by, and which of them.
 const AGENTS: [&str; 2] = ["claude", "codex"];
 
-/// A repository with a file of many lines, and both agents on the search path; `None` (said aloud) where they can't be had.
+/// A repository with a file of many lines, and both agents on the search path; `None` where they can't be had.
 pub fn with_agents(model: &ScriptedModel) -> Option<TestEnv> {
-    let target = Path::new(env!("CARGO_BIN_EXE_weald")).ancestors().nth(2)?;
-    let agents = match RealAgents::find(target) {
-        Ok(agents) => agents,
-        Err(why) => {
-            skipped(&format!("tests with real agents: {why}"));
-            return None;
-        }
-    };
-    let env = repository();
-    agents.link_into(&env.home().join("bin"));
-    let lines: String = (1..=40).map(|line| format!("line {line}\n")).collect();
-    fs::write(env.repo().join("notes.txt"), lines).unwrap();
-    env.git(&["add", "-A"]);
-    env.git(&["commit", "-q", "-m", "notes"]);
-    for folder in [".claude", ".codex", ".cache"] {
-        fs::create_dir(env.home().join(folder)).unwrap();
-    }
-    fs::write(env.home().join(".claude/settings.json"), "{}\n").unwrap();
-    let url = model.url();
-    let codex = format!(
-        "model = 'scripted'\nmodel_provider = 'local'\n[model_providers.local]\nname = 'local'\nbase_url = '{url}/v1'\nwire_api = 'responses'\n"
-    );
-    fs::write(env.home().join(".codex/config.toml"), codex).unwrap();
-    Some(env)
+    TestEnv::with_agents(env!("CARGO_BIN_EXE_weald"), model)
 }
 
 /// weald with the agents on its search path and the model as theirs.
 pub fn weald(env: &TestEnv, model: &ScriptedModel, args: &[&str]) -> Command {
-    let mut command = env.weald_command(args);
-    let own = command.get_envs().find(|(name, _)| *name == "PATH");
-    let path = own.and_then(|(_, path)| path).unwrap().to_str().unwrap();
-    let path = format!("{}:{path}", env.home().join("bin").display());
-    command
-        .env("PATH", path)
-        .env("ANTHROPIC_BASE_URL", model.url())
-        .env("ANTHROPIC_API_KEY", "scripted")
-        .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    command
+    env.weald_with_agents(model, args)
 }
 
 pub fn add_task(env: &TestEnv, subject: &str) -> String {

@@ -76,8 +76,13 @@ fn x30_a_store_is_hidden_where_variables_lead_and_its_owner_still_logs_in() {
     let bin = env.home().join("bin");
     write(
         &bin.join("claude"),
-        &format!("#!/bin/sh\ncat {} {}\n", files[8], files[9]),
+        &format!(
+            "#!/bin/sh\ncat \"$CLAUDE_CONFIG_DIR/.credentials.json\"; cat {} {} 2>/dev/null\n",
+            files[8], files[9]
+        ),
     );
+    // Of its own login it gets a copy, in its private home.
+    write(&moved.join("claude/.credentials.json"), "{}");
     fs::set_permissions(bin.join("claude"), fs::Permissions::from_mode(0o755)).unwrap();
     let path = format!("{}:{}", bin.display(), env.plain_path());
     let with_path = [&variables[..], &[("PATH", path)]].concat();
@@ -91,7 +96,7 @@ fn x30_a_store_is_hidden_where_variables_lead_and_its_owner_still_logs_in() {
             .output()
             .unwrap();
         let seen = String::from_utf8_lossy(&output.stdout);
-        assert_eq!(seen, SECRET, "{level}: its own login, and no other's");
+        assert_eq!(seen, "{}", "{level}: its own login, and no other's");
     }
 }
 

@@ -188,7 +188,7 @@ fn git_weald_is_weald_wherever_git_is_called() {
         new.to_str().unwrap(),
         "{\"schema_version\":1,",
         "4",
-        "Usage: weald task [OPTIONS] <COMMAND>",
+        "Usage: weald task [OPTIONS] [COMMAND]",
         "Run many coding agents on one git repository, each in its own sandboxed worktree",
         "1",
         "1",

@@ -105,6 +105,8 @@ fn x21_no_command_passes_a_control_sequence_to_the_terminal() {
         env: &env,
         found: Vec::new(),
     };
+    // weald's own bell.
+    set(&env, "notify.terminal", "off");
     let evil = env.home().join("evil");
     fs::write(&evil, EVIL).unwrap();
     fs::write(env.home().join("name"), NAME).unwrap();

@@ -7,21 +7,13 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use weald_testkit::{Answer, TestEnv};
 
-use crate::env;
 use crate::trees_trash::manifest;
 
 pub const KINDS: [&str; 2] = ["sealed", "linked"];
 
 /// A repository with a file, a rule for ignored files, and a name for commits in trees.
 pub fn repository() -> TestEnv {
-    let env = env();
-    env.git(&["config", "user.name", "Test"]);
-    env.git(&["config", "user.email", "test@example.com"]);
-    fs::write(env.repo().join("config.py"), "base\n").unwrap();
-    fs::write(env.repo().join(".gitignore"), "*.log\n").unwrap();
-    env.git(&["add", "-A"]);
-    env.git(&["commit", "-q", "-m", "files"]);
-    env
+    TestEnv::with_files(env!("CARGO_BIN_EXE_weald"))
 }
 
 /// Makes a tree and answers where it is.

@@ -15,7 +15,7 @@ use crate::trees_create::git_in;
 use crate::trees_trash::manifest;
 
 /// Versions, oldest first, by the commit they were built from.
-const VERSIONS: [&str; 2] = ["e603bbb", "6882eb1"];
+const VERSIONS: [&str; 3] = ["e603bbb", "6882eb1", "6e7be8a"];
 
 /// Live trees of a fixture.
 const LIVE: [&str; 10] = [

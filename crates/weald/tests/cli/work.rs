@@ -51,7 +51,8 @@ fn p1_what_did_not_land_says_what_helps() {
     env.git(&["add", "known"]);
     env.git(&["commit", "-qm", "known"]);
     let told = |task: &str, script: &str| {
-        let answer = env.weald(&["work", task, "--new", "--", "sh", "-c", script]);
+        let work = ["work", task, "--new", "--retries", "0"];
+        let answer = env.weald(&[&work[..], &["--", "sh", "-c", script]].concat());
         assert_eq!(answer.code, 1, "{answer:#?}");
         answer.stdout
     };

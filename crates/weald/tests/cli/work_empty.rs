@@ -160,7 +160,11 @@ fn y3_a_worker_whose_agents_change_nothing_stops() {
     let script = r#"test "$WEALD_TASK" != 4 || echo x > x"#;
     let args = ["worker", "--idle-timeout", "1s", "--", "sh", "-c", script];
     let answer = env.weald(&args);
-    assert_eq!(answer.code, 0, "{answer:#?}");
+    assert_eq!(answer.code, 1, "{answer:#?}");
+    assert!(
+        answer.stderr.contains("2 tasks wait for you"),
+        "{answer:#?}"
+    );
     let counts = env.ok(&[])["counts"].clone();
     assert_eq!(
         counts,

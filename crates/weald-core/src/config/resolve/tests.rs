@@ -96,7 +96,8 @@ fn values_of(key: &Key) -> Vec<String> {
             order.iter().map(|name| format!("'{name}'")).collect()
         }
         Kind::OwnList | Kind::OwnNames | Kind::JoinedList => {
-            vec!["[]".to_owned(), "['x']".to_owned()]
+            let word = key.words().map_or("x", |words| words[0]);
+            vec!["[]".to_owned(), format!("['{word}']")]
         }
         Kind::OwnSwitch => vec!["false".to_owned(), "true".to_owned()],
         Kind::OwnDuration(_) => vec!["'1s'".to_owned(), "'2s'".to_owned()],

@@ -49,6 +49,7 @@ impl Place {
             client,
             homes,
             project: None,
+            worktrees: &[],
             weald,
         };
         let seen = installation.look(direction).map(outcomes);
@@ -73,6 +74,7 @@ impl Place {
             client,
             homes: &self.homes,
             project: None,
+            worktrees: &[],
             weald: "weald",
         };
         let changes = installation.look(Direction::Out).unwrap();
@@ -274,6 +276,7 @@ fn a_link_of_a_project_must_not_lead_out_of_it() {
         client: Client::Codex,
         homes: &place.homes,
         project: Some(&root),
+        worktrees: &[],
         weald: "weald",
     };
     let refused = installation.perform(Direction::In).unwrap_err();

@@ -38,6 +38,7 @@ impl Cost {
             | Ask::MsgInbox { .. }
             | Ask::SessionNote(_)
             | Ask::Status(_)
+            | Ask::Sync(_)
             | Ask::SnapshotCreate(_) => Self::Write,
             Ask::Land(_) => Self::Landing,
         }

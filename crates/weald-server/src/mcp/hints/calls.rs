@@ -86,6 +86,7 @@ const RULES: &[Rule] = &[
     rule(&["status"], "worktree_status", &["name"]),
     rule(&["run"], "worktree_run", &["name"]),
     rule(&["diff"], "worktree_diff", &["name"]),
+    rule(&["sync"], "worktree_sync", &["name"]).flags(&[("--rebase", "rebase", "")]),
     rule(&["keep"], "worktree_keep", &["name"]).flags(&[("--undo", "undo", "")]),
     rule(&["rm"], "worktree_remove", &["name"])
         .flags(&[("--discard", "force", ""), ("--force", "referenced", "")]),

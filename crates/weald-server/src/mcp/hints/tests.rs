@@ -82,6 +82,10 @@ const TOLD: &[(&str, &str)] = &[
     ("weald msg inbox --all", r#"message_inbox {"all":true}"#),
     ("weald task ready", r#"task_list {"status":["ready"]}"#),
     (
+        "finish it: weald run a -- git commit --no-edit",
+        r#"finish it: worktree_run {"name":"a","command":"git commit --no-edit"}"#,
+    ),
+    (
         "finish it: weald run a -- git status",
         r#"finish it: worktree_run {"name":"a","command":"git status"}"#,
     ),

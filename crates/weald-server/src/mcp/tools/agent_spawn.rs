@@ -28,6 +28,8 @@ pub struct Input {
     command: Option<String>,
     /// Whether its work lands by itself at its end. Default: as configured.
     land: Option<bool>,
+    /// How often it is resumed automatically when its work conflicts or its tests fail. Default: as configured.
+    retries: Option<u32>,
     /// Also while finished tasks have worktrees that nobody decided on.
     force: Option<bool>,
 }
@@ -54,7 +56,10 @@ impl Tool for AgentSpawn {
                 name,
                 role: input.role,
                 prompt: input.prompt,
+                feedback: None,
+                retries: input.retries,
                 command: shell(input.command),
+                interactive: false,
             },
             force: input.force.unwrap_or_default(),
         };

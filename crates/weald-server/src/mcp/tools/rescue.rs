@@ -57,7 +57,10 @@ impl Tool for Rescue {
                 name: None,
                 role: None,
                 prompt: None,
+                feedback: None,
+                retries: None,
                 command: shell(input.command),
+                interactive: false,
             },
         };
         call.perform(request).await

@@ -45,7 +45,10 @@ impl Tool for SpawnTeammate {
             name: Some(checked(&input.name)?),
             role: input.role,
             prompt: input.prompt,
+            feedback: None,
+            retries: None,
             command: shell(input.command),
+            interactive: false,
         };
         let Some(task) = input.task_id else {
             let request = StartWorker {

@@ -37,6 +37,19 @@ pub struct List {
     since: Option<Seq>,
 }
 
+impl Default for List {
+    fn default() -> Self {
+        Self {
+            all: false,
+            states: Vec::new(),
+            sort: Sort::Id,
+            limit: ListAgents::LIMIT,
+            offset: 0,
+            since: None,
+        }
+    }
+}
+
 #[derive(Clone, Copy, ValueEnum)]
 enum Sort {
     Id,

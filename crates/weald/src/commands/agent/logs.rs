@@ -8,8 +8,15 @@ use weald_app::{Failure, exit};
 use super::Which;
 use crate::context::Context;
 
-/// Show an agent's output
+/// Show what an agent did and said
+///
+/// Each line begins with the time since the agent's start. `<` is what the agent was given, `>` a tool that it used, with
+/// the first lines of the result below. `--json` has complete results and absolute times. The output of a plain command is
+/// printed as it is.
 #[derive(Args)]
+#[command(
+    after_help = "Examples:\n  weald agent logs a3 --tail 20\n  weald agent logs a3 -f\n  weald agent logs a3 --full | less"
+)]
 pub struct Logs {
     #[command(flatten)]
     which: Which,
@@ -19,6 +26,9 @@ pub struct Logs {
     /// Only the last N lines
     #[arg(long, value_name = "N")]
     tail: Option<usize>,
+    /// Print all lines of results and prompts
+    #[arg(long, conflicts_with = "raw")]
+    full: bool,
     /// Print the raw bytes, except to a terminal
     #[arg(long)]
     raw: bool,
@@ -39,6 +49,7 @@ impl Logs {
                 agent: self.which.id,
                 tail: self.tail,
                 raw: self.raw,
+                full: self.full,
             })?;
             return context.ui.show(&answer, |_| Ok(()));
         }
@@ -46,6 +57,7 @@ impl Logs {
             agent: self.which.id,
             tail: self.tail,
             raw: self.raw,
+            full: self.full,
             follow: self.follow,
         })?;
         Ok(exit::DONE)

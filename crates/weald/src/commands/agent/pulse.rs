@@ -4,8 +4,9 @@ use std::io::{self, Write};
 
 use clap::Args;
 use weald_app::operations::agent_views::PulseAgent;
-use weald_app::{AgentView, Failure};
+use weald_app::{AgentView, Failure, refusals_told};
 use weald_core::Timestamp;
+use weald_core::cost::{in_words, own};
 
 use super::{Which, idle, state};
 use crate::context::Context;
@@ -31,6 +32,12 @@ impl Pulse {
 }
 
 fn told(out: &mut Out, view: &AgentView, now: Timestamp) -> io::Result<()> {
+    print_head(out, view)?;
+    print_fields(out, view, now)
+}
+
+/// Which agent it is, and how it stands.
+pub fn print_head(out: &mut Out, view: &AgentView) -> io::Result<()> {
     let agent = &view.agent;
     let (state, condition) = (state(view), view.condition.as_str());
     let condition = match state == condition {
@@ -43,7 +50,12 @@ fn told(out: &mut Out, view: &AgentView, now: Timestamp) -> io::Result<()> {
         paint(ACCENT, agent.id),
         agent.attempt,
         agent.task
-    )?;
+    )
+}
+
+/// What is known of it, and its report.
+pub fn print_fields(out: &mut Out, view: &AgentView, now: Timestamp) -> io::Result<()> {
+    let agent = &view.agent;
     let idle = view.idle_seconds.map(|_| format!("{} ago", idle(view)));
     let text = |text: &str| Some(joined(text)).filter(|text| !text.is_empty());
     let place = agent
@@ -52,14 +64,10 @@ fn told(out: &mut Out, view: &AgentView, now: Timestamp) -> io::Result<()> {
         .zip(agent.branch.as_ref())
         .map(|(tree, branch)| format!("{tree} (branch {branch})"));
     let question = view.question.zip(view.question_text.as_ref());
-    let usage = agent.usage.map(|used| {
-        let cost = used.cost_usd.map(|cost| format!(", ${cost:.2}"));
-        format!(
-            "{} tokens in, {} out{}",
-            used.input_tokens,
-            used.output_tokens,
-            cost.unwrap_or_default()
-        )
+    let used = Some(own(agent)).filter(|used| used.tokens() > 0);
+    let usage = used.map(|used| match agent.spent_is_partial {
+        true => format!("{} so far", in_words(&used)),
+        false => in_words(&used),
     });
     for (name, value) in [
         ("active", idle),
@@ -70,6 +78,7 @@ fn told(out: &mut Out, view: &AgentView, now: Timestamp) -> io::Result<()> {
             question
                 .map(|(id, words)| format!("{} (weald msg reply {id} \"…\")", indented(words, 15))),
         ),
+        ("refused", refusals_told(&view.refused, view.refusals)),
         ("tree", place),
         ("name", Some(agent.session.to_string())),
         ("driver", text(&agent.driver)),

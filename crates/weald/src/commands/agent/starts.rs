@@ -20,6 +20,9 @@ pub struct Spawn {
     task: String,
     #[command(flatten)]
     how: How,
+    /// Start it in its own interface, detached
+    #[arg(long, short)]
+    interactive: bool,
     /// Start even if finished tasks still have worktrees
     #[arg(long)]
     force: bool,
@@ -46,14 +49,16 @@ pub struct Restart {
 
 impl Spawn {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
+        let mut how = self.how.wish();
+        how.interactive = self.interactive;
         let answer = context.perform(SpawnAgent {
             task: self.task,
-            how: self.how.wish(),
+            how,
             force: self.force,
         })?;
         let agent = &answer.view().agent;
         let told = format!(
-            "works on task {}; follow it with: weald agent attach {}",
+            "works on task {}; attach with: weald attach {}",
             agent.task, agent.id
         );
         print_agent(context, &answer, &told)

@@ -7,9 +7,10 @@ use weald_app::operations::landing::{Landed, LandingView};
 use weald_app::operations::{Caller, Operation};
 use weald_app::{Failure, LeftConflict};
 use weald_core::id::LandingId;
-use weald_core::landing::{Cleanup, Landing, LandingStatus};
+use weald_core::landing::{Cleanup, Landing, LandingStatus, Strategy};
 use weald_core::signature::Signature;
 
+use crate::commands::inside::Inside;
 use crate::context::Context;
 use crate::ui::{
     ACCENT, DIM, Out, WARNING, clean, clean_line, indented, joined, paint, print_kept_changes,
@@ -23,6 +24,7 @@ pub fn answer<O: Operation<Output = Landed>>(
     request: O,
 ) -> Result<u8, Failure> {
     let landed = context.perform_as(caller, request)?;
+    let is_inside = Inside::of(context).is_some();
     context.ui.show(&landed, |out| {
         if landed.landings.is_empty() {
             writeln!(out, "nothing is waiting to land")?;
@@ -30,6 +32,7 @@ pub fn answer<O: Operation<Output = Landed>>(
         for LandingView { landing, left } in &landed.landings {
             match left {
                 Some(left) => told_left(out, landing, left)?,
+                None if is_inside => told_inside(out, landing)?,
                 None => told(out, landing)?,
             }
             print_kept_changes(out, landing)?;
@@ -49,6 +52,39 @@ pub fn answer<O: Operation<Output = Landed>>(
 pub fn told_one(out: &mut Out, landing: &Landing) -> io::Result<()> {
     told(out, landing)?;
     print_kept_changes(out, landing)
+}
+
+/// The same for a run in a sandbox, with commands that work there.
+fn told_inside(out: &mut Out, landing: &Landing) -> io::Result<()> {
+    let (tree, target) = (paint(ACCENT, &landing.tree), &landing.target);
+    match landing.status {
+        LandingStatus::Conflict => {
+            writeln!(
+                out,
+                "{tree} conflicts with {target}; {target} is unchanged:"
+            )?;
+            told_paths(out, landing)?;
+            let rebases = landing.strategy == Strategy::Rebase;
+            let (sync, end) = match rebases {
+                true => ("weald sync --rebase", "git rebase --continue"),
+                false => ("weald sync", "git commit --no-edit"),
+            };
+            writeln!(out, "  bring {target} in: {sync}")?;
+            writeln!(
+                out,
+                "  resolve them, then: git add FILE…; {end}; weald land"
+            )
+        }
+        LandingStatus::Red => {
+            let why = landing.reason.as_ref();
+            let why = why.map_or(String::new(), |why| format!(" ({})", clean(&why.message)));
+            let what = did_not_land(landing);
+            writeln!(out, "{what}: tests failed{why}; {target} is unchanged")?;
+            writeln!(out, "  the end of their output: weald msg inbox --consume")?;
+            writeln!(out, "  when it is fixed and committed: weald land")
+        }
+        _ => told(out, landing),
+    }
 }
 
 fn told(out: &mut Out, landing: &Landing) -> io::Result<()> {

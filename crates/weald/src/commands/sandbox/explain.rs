@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use weald_app::Failure;
 use weald_app::operations::sandboxes::{ExplainSandbox, Explanation};
+use weald_sandbox::Network;
 
 use crate::completion;
 use crate::context::Context;
@@ -14,7 +15,7 @@ use crate::ui::{DIM, HEADING, Out, paint};
 /// Show what a sandboxed run may do
 ///
 /// Covers a run in a worktree or one that writes DIR. Also shows whether the sandbox works here and what it does not cover.
-#[derive(Args)]
+#[derive(Args, Default)]
 pub struct Explain {
     /// Worktree or writable directory (default: current directory)
     #[arg(value_name = "NAME|DIR", add = completion::trees())]
@@ -49,6 +50,12 @@ fn print(out: &mut Out, explained: &Explanation) -> io::Result<()> {
     let mut unseen = [explained.masked.clone(), explained.hidden.clone()].concat();
     unseen.sort();
     unseen.dedup();
+    let agents = "agents: the hosts of their model, too";
+    let reached = match explained.network {
+        Network::On => vec!["everything that this machine reaches".to_owned()],
+        Network::Off => Vec::new(),
+        Network::Allow => [explained.hosts.clone(), vec![agents.to_owned()]].concat(),
+    };
     let lists = [
         ("can write", &explained.write),
         ("has for itself", &explained.private),
@@ -58,6 +65,7 @@ fn print(out: &mut Out, explained: &Explanation) -> io::Result<()> {
             &explained.hidden_secrets,
         ),
         ("may connect to", &explained.sockets),
+        ("may reach on the network", &reached),
         ("may use", &explained.devices),
         (
             "refuses, with an error that programs can handle",
@@ -67,7 +75,12 @@ fn print(out: &mut Out, explained: &Explanation) -> io::Result<()> {
     ];
     lists
         .iter()
-        .try_for_each(|(name, lines)| print_list(out, name, lines))
+        .try_for_each(|(name, lines)| print_list(out, name, lines))?;
+    if !explained.proposed_hosts.is_empty() {
+        let name = "seems to need (to allow them: weald config set sandbox.hosts +HOST,HOST)";
+        print_list(out, name, &explained.proposed_hosts)?;
+    }
+    Ok(())
 }
 
 fn print_list(out: &mut Out, name: &str, lines: &[String]) -> io::Result<()> {

@@ -9,8 +9,10 @@ use weald_app::operations::tasks::{
 };
 use weald_app::{Failure, StageView, TaskDetail, stages_in_words};
 use weald_core::Timestamp;
+use weald_core::cost::in_words;
 use weald_core::id::TaskId;
 use weald_core::name::SessionName;
+use weald_core::needs::TO_DECIDE;
 use weald_core::task::{Priority, Task as Record};
 
 use super::{print_line, print_task};
@@ -77,7 +79,7 @@ impl Add {
 /// List tasks
 ///
 /// Lists them in order of creation.
-#[derive(Args)]
+#[derive(Args, Default)]
 pub struct List {
     /// Only tasks with this status (may be repeated)
     ///
@@ -136,7 +138,11 @@ impl Show {
         let answer = context.perform(ShowTask { id: self.id })?;
         let now = context.now();
         context.ui.show(&answer, |out| {
-            print_detail(out, &answer.task, &answer.stages, now)
+            print_detail(out, &answer.task, &answer.stages, now)?;
+            match &answer.used {
+                Some(used) => writeln!(out, "  {} {}", paint(DIM, "used       "), in_words(used)),
+                None => Ok(()),
+            }
         })
     }
 }
@@ -323,6 +329,8 @@ pub fn print_detail(
         false => detail.waiting_for.to_string(),
     };
     line("owner", owner)?;
+    line("parked", text(&task.parked))?;
+    line("continue", continued(task))?;
     line("waits for", waiting)?;
     line("after", ids(&task.blocked_by))?;
     line("blocks", ids(&detail.blocks))?;
@@ -342,5 +350,39 @@ pub fn print_detail(
     match task.description.is_empty() {
         true => Ok(()),
         false => writeln!(out, "\n{}", clean(&task.description)),
+    }
+}
+
+/// The command that continues a parked task. A race says itself what to pick.
+fn continued(task: &Record) -> String {
+    match (task.parked.as_deref(), &task.worktree) {
+        (Some(TO_DECIDE), Some(tree)) => format!("weald land {tree}"),
+        (Some(parked), _) if !parked.contains("; see it and pick: ") => {
+            format!("weald resume {}", task.id)
+        }
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a7_a_parked_task_shows_the_command_that_continues_it() {
+        let shown = |parked: Option<&str>| {
+            let worktree = Some("fix".parse().unwrap());
+            let parked = parked.map(str::to_owned);
+            let now = Timestamp::UNIX_EPOCH;
+            continued(&Record {
+                parked,
+                worktree,
+                ..Record::new(TaskId::Number(3), "x", now)
+            })
+        };
+        assert_eq!(shown(None), "");
+        assert_eq!(shown(Some("its tests failed")), "weald resume 3");
+        assert_eq!(shown(Some(TO_DECIDE)), "weald land fix");
+        assert_eq!(shown(Some("two; see it and pick: weald race 3")), "");
     }
 }

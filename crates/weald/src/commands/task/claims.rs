@@ -59,11 +59,13 @@ fn print_claim(out: &mut Out, claimed: &ClaimedTask, now: Timestamp) -> io::Resu
         lease.token,
         left(lease.expires_at, now)
     )?;
-    writeln!(
-        out,
-        "finish it: weald task done {} --token {}",
-        task.id, lease.token
-    )?;
+    match claimed.is_known {
+        true => writeln!(out, "finish it: weald task done {}", task.id)?,
+        false => {
+            let (id, token) = (&task.id, lease.token);
+            writeln!(out, "finish it: weald task done {id} --token {token}")?;
+        }
+    }
     let tree = claimed.tree.as_ref().map(|view| &view.tree.path);
     match claimed.path.as_ref().or(tree) {
         Some(path) => writeln!(out, "work in {}", path.display()),
@@ -92,7 +94,7 @@ struct HeldTask {
     /// The task (default: $WEALD_TASK)
     #[arg(value_name = "ID", add = completion::tasks())]
     id: Option<TaskId>,
-    /// Token of your claim (default: $WEALD_TOKEN if $WEALD_TASK is this task)
+    /// Token of your claim (default: $WEALD_TOKEN if $WEALD_TASK is this task; at a terminal, that of your own claim)
     #[arg(long, value_name = "N")]
     token: Option<Token>,
     #[command(flatten)]
