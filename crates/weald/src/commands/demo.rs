@@ -1,25 +1,38 @@
-//! `weald demo`: the main job in a throw-away repository, narrated.
+//! `weald demo`: what is special about weald, in a throwaway repository.
 //!
-//! Every step is a real call of this very binary, in a home of its own, so the demo can't show what does not work.
+//! Every line after a `$` is a real command with its real output, in a home of its own. What the narration claims is
+//! checked against the files, so the demo cannot show what does not work.
 
-use std::io::{self, Read, Write};
+use std::fs::{self, File};
+use std::io::{self, IsTerminal, PipeReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use tempfile::TempDir;
-use weald_app::{Environment, Failure, exit};
+use weald_app::{Failure, exit};
+use weald_core::task::TaskStatus;
 use weald_git::{Git, require_version};
 
 use crate::context::Context;
-use crate::ui::{ACCENT, DIM, HEADING, Out, paint};
+use crate::ui::{ACCENT, DIM, HEADING, Out, paint, status_style};
 
-/// How many agents race for one task.
-const RACERS: usize = 8;
+/// Long enough to read a line or two.
+const PAUSE: Duration = Duration::from_millis(900);
 
-/// Show the main workflow in a throwaway repository
+const MENU: &str = "soup\nbread\ncake\n";
+const BETTER_MENU: &str = "salad\nbread\nfruit\n";
+
+const TEST: &str = "#!/bin/sh
+grep -q bread menu.txt && echo 'ok: there is bread' || { echo 'FAILED: no bread'; exit 1; }
+";
+
+/// Show what is special about weald in a throwaway repository
 ///
-/// Needs only git and leaves nothing behind.
+/// Needs only git, takes a few seconds and leaves nothing behind.
 #[derive(Args)]
 pub struct Demo {
     /// Keep the repository and print its path
@@ -30,409 +43,299 @@ pub struct Demo {
 impl Demo {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         require_version()?;
-        let stage = Stage::build(&context.environment)?;
+        // A Ctrl-C must still remove the directory.
+        context.cancel.catch();
+        let stage = Stage::build(context)?;
         let mut out = context.ui.out();
-        stage.play(&mut out)?;
+        let code = stage.play(&mut out);
         if self.keep {
             let kept = stage.directory.keep();
-            writeln!(out, "\nkept: cd {}", kept.join("app").display())?;
+            writeln!(out, "\nKept: cd {}", kept.join("app").display())?;
         }
-        Ok(exit::DONE)
+        code
     }
 }
 
-struct Stage {
+struct Stage<'a> {
+    context: &'a Context<'a>,
     directory: TempDir,
+    /// The directory without symbolic links, as programs print it.
+    root: PathBuf,
     weald: PathBuf,
     variables: Vec<(&'static str, String)>,
+    has_pauses: bool,
 }
 
-impl Stage {
-    fn build(environment: &Environment) -> Result<Self, Failure> {
+/// What is shown of a command's output.
+#[derive(Clone, Copy, PartialEq)]
+enum Streams {
+    Both,
+    /// Without the narration of what happens meanwhile.
+    Answer,
+}
+
+impl<'a> Stage<'a> {
+    fn build(context: &'a Context<'a>) -> Result<Self, Failure> {
         let directory = TempDir::with_prefix("weald-demo-")?;
-        let passed = ["PATH", "TERM", "NO_COLOR", "TMPDIR"];
+        let passed = ["PATH", "TERM", "TMPDIR"];
+        let environment = &context.environment;
         let variables = passed
             .iter()
-            .filter_map(|name| Some((*name, environment.get(name)?)))
-            .collect();
+            .filter_map(|name| Some((*name, environment.get(name)?)));
         let stage = Self {
+            context,
+            root: directory.path().canonicalize()?,
             directory,
             weald: std::env::current_exe()?,
-            variables,
+            variables: variables.collect(),
+            has_pauses: io::stdout().is_terminal(),
         };
-        let repo = stage.repo();
-        std::fs::create_dir_all(&repo)?;
-        let own = "[user]\n\tname = demo\n\temail = demo@example.com\n";
-        std::fs::write(stage.directory.path().join(".gitconfig"), own)?;
-        Git::outside(&repo, "init")
-            .args(["-q", "-b", "main"])
-            .run()?;
-        let identity = [
-            "GIT_AUTHOR_NAME",
-            "GIT_COMMITTER_NAME",
-            "GIT_AUTHOR_EMAIL",
-            "GIT_COMMITTER_EMAIL",
-        ];
-        let commit = Git::outside(&repo, "commit").args(["-q", "--allow-empty", "-m", "first"]);
-        identity
-            .iter()
-            .fold(commit, |commit, name| commit.env(name, "demo@example.com"))
-            .run()?;
+        let (home, repo) = (&stage.root, stage.repo());
+        let test = repo.join("test.sh");
+        fs::create_dir(&repo)?;
+        fs::create_dir(home.join(".ssh"))?;
+        fs::write(home.join(".ssh/id_ed25519"), "a private key\n")?;
+        fs::write(
+            home.join(".gitconfig"),
+            "[user]\n\tname = demo\n\temail = demo@example.com\n",
+        )?;
+        fs::write(repo.join("menu.txt"), MENU)?;
+        fs::write(&test, TEST)?;
+        fs::set_permissions(&test, fs::Permissions::from_mode(0o755))?;
+        for (name, args) in [
+            ("init", &["-q", "-b", "main"][..]),
+            ("add", &["."]),
+            ("commit", &["-q", "-m", "Menu"]),
+        ] {
+            let mut git = Git::outside(&repo, name).args(args);
+            for who in ["GIT_AUTHOR", "GIT_COMMITTER"] {
+                git = git
+                    .env(format!("{who}_NAME"), "demo")
+                    .env(format!("{who}_EMAIL"), "demo@example.com");
+            }
+            git.run()?;
+        }
         Ok(stage)
     }
 
     fn repo(&self) -> PathBuf {
-        self.directory.path().join("app")
+        self.root.join("app")
     }
 
-    fn play(&self, out: &mut Out) -> Result<(), Failure> {
-        title(out, "A repository, and work to hand out")?;
-        self.show(out, &["task", "add", "Design the API", "--priority", "P1"])?;
-        self.show(out, &["task", "add", "Write the server", "--after", "1"])?;
-        self.show(out, &["task", "add", "Write the client", "--after", "1"])?;
-        self.show(out, &["task", "add", "Ship it", "--after", "2,3"])?;
-        self.show_refusal(out, &["task", "dep", "1", "--add", "4"])?;
+    fn has_menu(&self, wanted: &str) -> io::Result<bool> {
+        Ok(fs::read_to_string(self.repo().join("menu.txt"))? == wanted)
+    }
+
+    fn play(&self, out: &mut Out) -> Result<u8, Failure> {
         say(
             out,
-            "A dependency cycle is refused, and shown. Only the first task is ready:",
-        )?;
-        self.show(out, &["task", "ready"])?;
-
-        title(out, "Eight agents want the same task at once")?;
-        self.race(out)?;
-        say(
-            out,
-            "A claim is a lease with a fencing token. An old or wrong token is refused:",
-        )?;
-        self.show_refusal(out, &["task", "done", "1", "--token", "7"])?;
-        self.show(
-            out,
-            &[
-                "task",
-                "done",
-                "1",
-                "--token",
-                "1",
-                "--report",
-                "three endpoints",
-            ],
+            "A throwaway repository with menu.txt and test.sh. Small commands play the agents.",
         )?;
 
-        title(out, "An agent tries to leave its directory")?;
-        self.escape(out)?;
-
-        title(out, "Two worktrees and main, one file")?;
-        if self.trees(out)? {
-            title(out, "Both land, through a queue that tests what it lands")?;
-            self.landing(out)?;
-            title(out, "alice and bob take tasks by themselves")?;
-            self.workers(out)?;
+        self.title(out, "1. An agent can write to its own worktree only")?;
+        self.show(out, &["weald", "new", "try"], 1)?;
+        let attempt = "echo pie > menu.txt; echo pie > ../../app/menu.txt; cat ~/.ssh/id_ed25519";
+        let run = ["weald", "run", "try", "--", "sh", "-c", attempt];
+        let code = self.print(out, &run, Streams::Both, 3)?;
+        if code == Some(exit::NO_SANDBOX.into()) {
+            return Ok(exit::NO_SANDBOX);
         }
-
-        title(out, "Agents talk")?;
-        self.show(out, &["session", "register", "bob"])?;
-        self.show(
+        let own = fs::read_to_string(self.root.join("app.weald/try/menu.txt"))?;
+        self.require(own == "pie\n" && self.has_menu(MENU)?, &run)?;
+        say(
             out,
-            &[
-                "msg",
-                "ask",
-                "bob",
-                "Which port?",
-                "--task",
-                "2",
-                "--session",
-                "alice",
-            ],
+            "The kernel denied the write to the main checkout. The SSH key is hidden.",
         )?;
-        self.show(out, &["msg", "reply", "1", "8080", "--session", "bob"])?;
-        self.show(out, &["msg", "inbox", "--consume", "--session", "alice"])?;
 
-        title(out, "Nothing happens unseen")?;
-        self.show(out, &["events", "--limit", "12"])?;
-        self.show(out, &[])?;
-        Ok(())
-    }
-
-    /// What every agent tool allows, and what the kernel says here.
-    fn escape(&self, out: &mut Out) -> Result<(), Failure> {
-        let tree = self.directory.path().join("tree");
-        std::fs::create_dir_all(&tree)?;
-        let (tree, app) = (
-            tree.display().to_string(),
-            self.repo().display().to_string(),
-        );
-        let sandbox = [
-            "sandbox", "exec", "--write", &tree, "--show", &app, "--", "sh", "-c",
+        self.title(
+            out,
+            "2. Two agents work at once; what passes the test lands",
+        )?;
+        let gate = ["weald", "config", "set", "gate.command", "./test.sh"];
+        self.show(out, &gate, 0)?;
+        let agents = [
+            ["Better starter", "s/soup/salad/"],
+            ["Better dessert", "s/cake/fruit/"],
         ];
-        let attempt = format!(
-            "echo mine > notes && echo ok; echo theirs > {app}/README; git -C {app} branch evil"
-        );
-        say(
+        let agents =
+            agents.map(|[task, edit]| ["weald", "work", task, "--", "sed", "-i", edit, "menu.txt"]);
+        let mut running = Vec::new();
+        for words in &agents {
+            self.announce(out, words, " &")?;
+            running.push(self.start(words, Streams::Answer)?);
+        }
+        for (words, agent) in agents.iter().zip(running) {
+            let code = self.finish(out, agent, 2)?;
+            self.require(code == Some(0), words)?;
+        }
+        self.show(out, &["cat", "menu.txt"], 3)?;
+        self.require(self.has_menu(BETTER_MENU)?, &agents[0])?;
+
+        self.title(
             out,
-            "It may write its own directory, and see the rest. The main checkout is an absolute path away:",
+            "3. A third agent breaks the test; main stays as it was",
         )?;
-        let succeeded = self.print(out, &[&sandbox[..], &[attempt.as_str()]].concat())?;
-        let started = self.directory.path().join("tree/notes").exists();
-        if succeeded || self.repo().join("README").exists() {
-            return Err(unexpected(&["sandbox", "exec"]));
+        let work = [
+            "weald",
+            "work",
+            "Fewer calories",
+            "--",
+            "sed",
+            "-i",
+            "/bread/d",
+            "menu.txt",
+        ];
+        let code = self.print(out, &work, Streams::Answer, 6)?;
+        let is_unchanged = self.has_menu(BETTER_MENU)?;
+        self.require(code == Some(exit::REFUSED.into()) && is_unchanged, &work)?;
+        self.show(out, &["./test.sh"], 1)?;
+
+        self.title(out, "Now in your own repository:")?;
+        for (line, about) in [
+            (
+                "weald work \"Fix the login\" -- claude",
+                "or codex, or any command",
+            ),
+            (
+                "weald config set gate.command \"npm test\"",
+                "only what passes lands",
+            ),
+            ("weald", "what runs, and what needs you"),
+            ("weald help", "the everyday commands"),
+        ] {
+            let (line, about) = (format!("{line:<42}"), format!("# {about}"));
+            writeln!(out, "  {} {}", paint(ACCENT, line), paint(DIM, about))?;
         }
-        match started {
-            true => say(
-                out,
-                "Nothing outside changed. `weald sandbox test` tries 160 more ways.",
-            )?,
-            false => say(
-                out,
-                "The sandbox is not available here, so nothing was started at all.",
-            )?,
-        }
+        Ok(exit::DONE)
+    }
+
+    fn title(&self, out: &mut Out, text: &str) -> Result<(), Failure> {
+        self.pause(2)?;
+        writeln!(out, "\n{}", paint(HEADING, text))?;
         Ok(())
     }
 
-    /// The same file in two trees and in main: three contents, and nothing of one in another.
-    fn trees(&self, out: &mut Out) -> Result<bool, Failure> {
-        std::fs::write(self.repo().join("config.py"), "DEBUG = 'main'\n")?;
-        self.show(out, &["new", "server", "--task", "2"])?;
-        self.show(out, &["new", "client", "--task", "3"])?;
-        let write =
-            |name: &str| format!("echo \"DEBUG = '{name}'\" > config.py && git add config.py");
-        let held = ["server", "client"].iter().all(|name| {
-            let args = ["run", name, "--", "sh", "-c", &write(name)];
-            self.print(out, &args).unwrap_or(false)
+    /// Shows a command that has to succeed.
+    fn show(&self, out: &mut Out, words: &[&str], lines: usize) -> Result<(), Failure> {
+        let code = self.print(out, words, Streams::Both, lines)?;
+        self.require(code == Some(0), words)
+    }
+
+    /// Runs one command and prints it with the first lines of its output; its exit code.
+    fn print(
+        &self,
+        out: &mut Out,
+        words: &[&str],
+        streams: Streams,
+        lines: usize,
+    ) -> Result<Option<i32>, Failure> {
+        self.announce(out, words, "")?;
+        let running = self.start(words, streams)?;
+        self.finish(out, running, lines)
+    }
+
+    fn announce(&self, out: &mut Out, words: &[&str], end: &str) -> Result<(), Failure> {
+        let is_plain = |c: char| c.is_alphanumeric() || "./-_".contains(c);
+        let quoted = words.iter().map(|word| match word.chars().all(is_plain) {
+            true => (*word).to_owned(),
+            false => format!("'{word}'"),
         });
-        if !held {
-            say(out, "Runs need the sandbox, and it is not available here.")?;
-            return Ok(false);
-        }
-        say(out, "The three of them:")?;
-        let trees = self.directory.path().join("app.weald");
-        for place in [self.repo(), trees.join("server"), trees.join("client")] {
-            let text = std::fs::read_to_string(place.join("config.py"))?;
-            let name = place.file_name().unwrap_or_default().to_string_lossy();
-            writeln!(out, "  {:<8} {}", name, text.trim_end())?;
-        }
-        self.show(out, &["status"])?;
-        say(out, "Uncommitted work is never thrown away:")?;
-        self.show_refusal(out, &["rm", "client"])?;
-        self.show(out, &["rm", "client", "--discard"])?;
-        self.show(out, &["restore", "client"])?;
-        say(
-            out,
-            "A spare made in advance becomes a worktree in milliseconds, whatever the size of the repository:",
-        )?;
-        self.show(out, &["pool", "fill", "--count", "1"])?;
-        self.show(out, &["new", "docs"])?;
-        Ok(true)
+        let line = format!("{}{end}", quoted.collect::<Vec<_>>().join(" "));
+        writeln!(out, "{} {}", paint(DIM, "$"), paint(ACCENT, line))?;
+        out.flush()?;
+        self.pause(1)
     }
 
-    /// Two trees that changed the same lines reach main one after the other; the second has to be brought together.
-    fn landing(&self, out: &mut Out) -> Result<(), Failure> {
-        let gate = ["config", "set", "gate.command", "grep DEBUG config.py"];
-        self.show(out, &gate)?;
-        say(
-            out,
-            "Which of them would clash, committed or not, before anyone lands:",
-        )?;
-        self.show(out, &["conflicts"])?;
-        say(
-            out,
-            "A file of yours that is in the way is never overwritten:",
-        )?;
-        self.show_refusal(
-            out,
-            &["land", "server", "--commit", "-m", "server: settings"],
-        )?;
-        let mine = self.repo().join("config.py");
-        std::fs::rename(&mine, mine.with_file_name("config.mine"))?;
-        say(out, "(moved to config.mine)")?;
-        self.show(out, &["land", "server"])?;
-        say(
-            out,
-            "The other one changed the same lines. Nothing is touched, and it says what to do:",
-        )?;
-        self.show_refusal(
-            out,
-            &["land", "client", "--commit", "-m", "client: settings"],
-        )?;
-        self.show_refusal(out, &["sync", "client"])?;
-        let resolve = "printf \"DEBUG = 'server'\\nVIEW = 'client'\\n\" > config.py && git commit -qam together";
-        self.show(out, &["run", "client", "--", "sh", "-c", resolve])?;
-        self.show(out, &["land", "client"])?;
-        self.show(out, &["queue", "status", "--all"])?;
-        let text = std::fs::read_to_string(&mine)?;
-        say(out, "config.py in main, moved together with the branch:")?;
-        for line in text.lines() {
-            writeln!(out, "  {line}")?;
-        }
-        Ok(())
-    }
-
-    /// Two workers, two tasks, one file: each in a tree of its own, and main has both.
-    fn workers(&self, out: &mut Out) -> Result<(), Failure> {
-        let notes = self.repo().join("notes.txt");
-        let lines: String = (1..=20).map(|line| format!("line {line}\n")).collect();
-        std::fs::write(&notes, lines)?;
-        Git::outside(&self.repo(), "add")
-            .args(["notes.txt"])
-            .run()?;
-        let identity = ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"];
-        let identity = identity
-            .iter()
-            .chain(&["GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"]);
-        let commit = Git::outside(&self.repo(), "commit").args(["-q", "-m", "notes"]);
-        identity
-            .fold(commit, |commit, name| commit.env(name, "demo@example.com"))
-            .run()?;
-        self.show(out, &["task", "add", "Write the first line", "-p", "P0"])?;
-        self.show(out, &["task", "add", "Write the last line", "-p", "P0"])?;
-        let script = "case $WEALD_TASK_SUBJECT in *first*) n=1;; *) n=20;; esac; \
-                      sed -i \"${n}s/.*/by $WEALD_SESSION in $WEALD_TREE/\" notes.txt";
-        say(out, "Both at once, each with this command for an agent:")?;
-        say(out, &format!("  {script}"))?;
-        let mut workers = Vec::new();
-        for name in ["alice", "bob"] {
-            let shown = format!("weald worker --name {name} --max 1 -- sh -c …");
-            writeln!(out, "{} {}", paint(DIM, "$"), paint(ACCENT, shown))?;
-            let args = [
-                "worker", "--name", name, "--max", "1", "--", "sh", "-c", script,
-            ];
-            let mut command = self.command(&args);
-            command.stdout(Stdio::piped()).stderr(Stdio::piped());
-            workers.push(command.spawn()?);
-        }
-        for worker in workers {
-            let output = worker.wait_with_output()?;
-            for line in String::from_utf8_lossy(&output.stdout).lines() {
-                writeln!(out, "  {line}")?;
+    fn start(&self, words: &[&str], streams: Streams) -> Result<(Child, PipeReader), Failure> {
+        let (said, both) = io::pipe()?;
+        let errors = match streams {
+            Streams::Both => Stdio::from(both.try_clone()?),
+            Streams::Answer => {
+                let mut log = File::options();
+                Stdio::from(log.create(true).append(true).open(self.log())?)
             }
-            if !output.status.success() {
-                return Err(unexpected(&["worker"]));
-            }
-        }
-        say(out, "notes.txt in main, first and last line:")?;
-        let text = std::fs::read_to_string(&notes)?;
-        for line in text.lines().take(1).chain(text.lines().last()) {
-            writeln!(out, "  {line}")?;
-        }
-        say(out, "Failed work is kept, and continues where it stopped:")?;
-        let half = "test -e half || { echo begun > half; exit 1; }; echo done > whole";
-        self.show_refusal(out, &["work", "Finish it", "--new", "--", "sh", "-c", half])?;
-        self.show(out, &["resume", "7"])?;
-        Ok(())
-    }
-
-    /// Starts all racers before looking at any, so that they really meet.
-    fn race(&self, out: &mut Out) -> Result<(), Failure> {
-        say(
-            out,
-            "$ weald task claim 1 --session agent-N    (8 processes at once)",
-        )?;
-        let mut racers = Vec::new();
-        for number in 1..=RACERS {
-            let name = format!("agent-{number}");
-            let mut command = self.command(&["task", "claim", "1", "--session", &name]);
-            racers.push((
-                name,
-                command
-                    .stdout(Stdio::piped())
-                    .stderr(Stdio::piped())
-                    .spawn()?,
-            ));
-        }
-        for (name, racer) in racers {
-            let output = racer.wait_with_output()?;
-            match output.status.success() {
-                true => writeln!(out, "  {name}: {}", paint(HEADING, "got it"))?,
-                false => {
-                    let said = String::from_utf8_lossy(&output.stderr);
-                    let first = said
-                        .lines()
-                        .next()
-                        .unwrap_or_default()
-                        .trim_start_matches("error: ");
-                    writeln!(out, "  {name}: {}", paint(DIM, first))?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Shows a command that has to work.
-    fn show(&self, out: &mut Out, args: &[&str]) -> Result<(), Failure> {
-        match self.print(out, args)? {
-            true => Ok(()),
-            false => Err(unexpected(args)),
-        }
-    }
-
-    /// Shows a command that has to be refused.
-    fn show_refusal(&self, out: &mut Out, args: &[&str]) -> Result<(), Failure> {
-        match self.print(out, args)? {
-            true => Err(unexpected(args)),
-            false => Ok(()),
-        }
-    }
-
-    /// Runs one command and prints it with everything it said; true if it succeeded.
-    fn print(&self, out: &mut Out, args: &[&str]) -> Result<bool, Failure> {
-        let quoted = |arg: &&str| match (arg.contains(' '), arg.contains('"')) {
-            (false, false) => (*arg).to_owned(),
-            (_, false) => format!("\"{arg}\""),
-            (_, true) => format!("'{}'", arg.replace('\'', r"'\''")),
         };
-        let line = args.iter().map(quoted).collect::<Vec<_>>().join(" ");
-        writeln!(
-            out,
-            "{} {}",
-            paint(DIM, "$"),
-            paint(ACCENT, format!("weald {line}").trim_end())
-        )?;
-        // Both streams by one pipe: what was said first stands first.
-        let (mut said, both) = io::pipe()?;
-        let mut child = {
-            let mut command = self.command(args);
-            command.stdout(both.try_clone()?).stderr(both);
-            command.spawn()?
-        };
+        let mut command = self.command(words);
+        Ok((command.stdout(both).stderr(errors).spawn()?, said))
+    }
+
+    fn finish(
+        &self,
+        out: &mut Out,
+        (mut child, mut said): (Child, PipeReader),
+        lines: usize,
+    ) -> Result<Option<i32>, Failure> {
         let mut text = Vec::new();
         said.read_to_end(&mut text)?;
         let status = child.wait()?;
-        for line in String::from_utf8_lossy(&text).lines() {
-            writeln!(out, "  {line}")?;
+        let text = String::from_utf8_lossy(&text).replace(&*self.root.to_string_lossy(), "~");
+        for line in text.lines().take(lines) {
+            let style = match line.chars().next() {
+                Some('✓') => status_style(TaskStatus::Completed),
+                Some('✗') => status_style(TaskStatus::Failed),
+                _ => status_style(TaskStatus::Pending),
+            };
+            writeln!(out, "{}", paint(style, line))?;
         }
-        Ok(status.success())
+        out.flush()?;
+        self.pause(1)?;
+        Ok(status.code())
     }
 
-    /// This binary, in the demo's home.
-    fn command(&self, args: &[&str]) -> Command {
+    /// Lets a person read. Ctrl-C ends the demo.
+    fn pause(&self, units: u32) -> Result<(), Failure> {
+        let until = Instant::now() + PAUSE * units;
+        loop {
+            if let Some(signal) = self.context.cancel.asked() {
+                return Err(Failure::new("interrupted", 128 + signal, "interrupted"));
+            }
+            if !self.has_pauses || Instant::now() >= until {
+                return Ok(());
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Fails if something is not as the narration says.
+    fn require(&self, holds: bool, words: &[&str]) -> Result<(), Failure> {
+        if holds {
+            return Ok(());
+        }
+        let narration = fs::read_to_string(self.log()).unwrap_or_default();
+        let message = format!("`{}` did not do what the demo shows", words.join(" "));
+        let message = [message.as_str(), narration.trim_end()].join("\n");
+        Err(
+            Failure::new("demo_failed", exit::REFUSED, message.trim_end())
+                .hint("weald demo --keep"),
+        )
+    }
+
+    fn log(&self) -> PathBuf {
+        self.root.join("narration")
+    }
+
+    /// A command in the demo's home; `weald` is this binary.
+    fn command(&self, words: &[&str]) -> Command {
         #[expect(
             clippy::disallowed_methods,
             reason = "the demo shows this binary as a user starts it"
         )]
-        let mut command = Command::new(&self.weald);
+        let mut command = match words[0] {
+            "weald" => Command::new(&self.weald),
+            program => Command::new(program),
+        };
         command
-            .args(args)
+            .args(&words[1..])
             .current_dir(self.repo())
             .stdin(Stdio::null());
-        // Only what a program needs to run and to draw: nothing of the caller's sessions or settings.
-        command.env_clear().env("HOME", self.directory.path());
-        // Nothing goes on in the background once the demo is over.
+        // Only what a program needs to run: nothing of the caller's sessions or settings.
+        command.env_clear().env("HOME", &self.root);
+        // Nothing continues in the background after the demo, and a small command would only fail again.
         command.env("WEALD_POOL_BACKGROUND", "false");
+        command.env("WEALD_WORK_RETRIES", "0");
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
     }
-}
-
-fn unexpected(args: &[&str]) -> Failure {
-    Failure::new(
-        "demo_failed",
-        exit::REFUSED,
-        format!("`weald {}` did not do what the demo shows", args.join(" ")),
-    )
-}
-
-fn title(out: &mut Out, text: &str) -> io::Result<()> {
-    writeln!(out, "\n{}", paint(HEADING, format!("== {text}")))
 }
 
 fn say(out: &mut Out, text: &str) -> io::Result<()> {

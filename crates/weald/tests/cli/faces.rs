@@ -160,36 +160,3 @@ fn a_closed_pipe_is_no_error() {
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     assert_eq!(output.status.code(), Some(0));
 }
-
-#[test]
-fn the_demo_runs_and_leaves_nothing_behind() {
-    let env = TestEnv::without_repository(env!("CARGO_BIN_EXE_weald"));
-    let mut command = env.weald_command(&["demo"]);
-    let scratch = env.root().join("tmp");
-    std::fs::create_dir(&scratch).unwrap();
-    let output = command.env("TMPDIR", &scratch).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{text}");
-    assert_eq!(text.matches("got it").count(), 1, "one racer wins: {text}");
-    assert!(
-        text.contains("1 -> 4 -> 3 -> 1")
-            && text.contains("Nothing outside changed")
-            && text.contains("app      DEBUG = 'main'")
-            && text.contains("server   DEBUG = 'server'")
-            && text.contains("client   DEBUG = 'client'")
-            && text.contains("server and client conflict")
-            && text.contains("server landed on main")
-            && text.contains("client conflicts with main")
-            && text.contains("client landed on main")
-            && text.contains("VIEW = 'client'")
-            && text.contains("in write-the-first-line\n")
-            && text.contains("in write-the-last-line\n")
-            && text.contains("app.weald/finish-it (branch wt/finish-it)")
-            && text.contains("Merged into main as"),
-        "{text}"
-    );
-    // In the order in which it is said, whatever the stream.
-    let (begun, over) = (text.find("Task 7: Finish it"), text.find("ended (failed)"));
-    assert!(begun.is_some() && begun < over, "{text}");
-    assert_eq!(std::fs::read_dir(&scratch).unwrap().count(), 0);
-}

@@ -1,6 +1,7 @@
 //! What people see and type: one module for each theme.
 
 mod configuration;
+mod demo;
 mod listings;
 mod undo;
 
