@@ -10,7 +10,7 @@ use weald_core::landing::{Landing, LandingStatus};
 use crate::failure::landing::refusal_exit;
 use crate::{
     Call, Failure, Ground, LandError, LandRequest, Landings, LeftConflict, Lines, OnConflict,
-    QueueEnd, Trees, exit,
+    QueueEnd, Trees, exit, last_output,
 };
 
 /// The number of a landing that was not recorded.
@@ -139,6 +139,16 @@ pub fn exit_of<'a>(landings: impl IntoIterator<Item = &'a Landing>) -> u8 {
         _ => exit::DONE,
     });
     codes.max().unwrap_or(exit::DONE)
+}
+
+/// How many lines of the tests' output are shown when they fail.
+const SHOWN: usize = 20;
+
+/// The last lines that the tests of a landing printed, if they failed.
+pub fn test_output(landing: &Landing) -> Option<String> {
+    let log = landing.log.as_deref();
+    let log = log.filter(|_| landing.status == LandingStatus::Red)?;
+    Some(last_output(log, SHOWN).join("\n"))
 }
 
 /// A landing as programs see it.

@@ -80,7 +80,7 @@ pub use weald_integrations::{
 pub use weald_landing::{
     ApprovedCommit, ApprovedFile, Clash, CommitScope, Hunk, LandError, LandRequest, Landings,
     LeftConflict, Observed, OnConflict, PathConflict, QueueEnd, QueueView, Radar, Review, Told,
-    Unknown, Unrecorded, Verification, WorkPatch, approval_folder, free_main,
+    Unknown, Unrecorded, Verification, WorkPatch, approval_folder, free_main, last_output,
 };
 pub use weald_trees::{
     AdoptError, Adoption, Against, Binding, BranchExists, BranchOutcome, BroughtBack, ChangedFile,

@@ -14,13 +14,19 @@ use std::time::Duration;
 
 use weald_core::config::Gate;
 use weald_core::id::LandingId;
-use weald_core::landing::GateReceipt;
+use weald_core::landing::{GateReceipt, Landing};
 
 use super::LandError;
 use crate::Landings;
 use crate::refusal::Refusal;
 use log::Log;
 use running::{Attempt, Ended};
+
+/// Where logs are, in the private folder.
+const LOGS: &str = "landings";
+
+/// How much of a command stands in a sentence, in characters.
+const LONGEST_QUOTE: usize = 60;
 
 pub(crate) struct GateRequest<'g> {
     pub landing: LandingId,
@@ -151,7 +157,7 @@ impl Landings<'_> {
         request: &GateRequest<'_>,
         tree: &str,
     ) -> Result<Log, LandError> {
-        let folder = self.trees.place.private().join("landings");
+        let folder = self.trees.place.private().join(LOGS);
         let name = match purpose {
             Purpose::Gate => request.landing.to_string(),
             Purpose::Check => format!("{}-{}", request.landing, purpose.word()),
@@ -165,6 +171,16 @@ impl Landings<'_> {
             self.trees.now()?
         );
         Ok(Log::begin(&folder, &name, &head).map_err(weald_trees::at(&folder))?)
+    }
+
+    /// The log of a landing's newest test, also of one that still runs.
+    pub fn gate_log(&self, landing: &Landing) -> Option<PathBuf> {
+        let kept = || landing.gate.as_ref()?.log.clone();
+        let newest = || log::newest(&self.trees.place.private().join(LOGS), landing.id);
+        match landing.status.is_open() {
+            true => newest(),
+            false => landing.log.clone().or_else(kept),
+        }
     }
 
     /// The git tree of a commit in the vault.
@@ -206,7 +222,7 @@ fn in_short(reds: &[Red]) -> String {
                 2 => "twice".to_owned(),
                 count => format!("{count} times"),
             };
-            format!("{}, {often}", last.told())
+            format!("{} (ran {often})", last.told())
         }
         all => all
             .iter()
@@ -220,10 +236,19 @@ fn in_short(reds: &[Red]) -> String {
 fn in_words(took: Duration) -> String {
     match took.as_secs() {
         0 => format!("{} ms", took.as_millis()),
-        seconds @ 1..60 => format!("{seconds}s"),
-        seconds if seconds % 60 == 0 => format!("{}m", seconds / 60),
-        seconds => format!("{}m {}s", seconds / 60, seconds % 60),
+        seconds @ 1..60 => format!("{seconds} s"),
+        seconds if seconds % 60 == 0 => format!("{} min", seconds / 60),
+        seconds => format!("{} min {} s", seconds / 60, seconds % 60),
     }
+}
+
+/// A command in a sentence: its first line, and no more than a line has room for.
+fn quoted(command: &str) -> String {
+    let mut lines = command.trim().lines();
+    let first = lines.next().unwrap_or_default().trim_end();
+    let kept: String = first.chars().take(LONGEST_QUOTE).collect();
+    let is_cut = kept.len() < first.len() || lines.next().is_some();
+    format!("`{kept}{}`", if is_cut { " …" } else { "" })
 }
 
 #[cfg(test)]
@@ -237,28 +262,31 @@ mod tests {
             took: Some(Duration::from_secs(seconds)),
         };
         let late = || Red {
-            what: "no end within 30m".to_owned(),
+            what: "`t` did not end within 30 min".to_owned(),
             took: None,
         };
         for (reds, expected) in [
-            (vec![red("exit code 1", 12)], "exit code 1 after 12s"),
+            (vec![red("`t` exited 1", 12)], "`t` exited 1 after 12 s"),
             (
-                vec![red("exit code 1", 9), red("exit code 1", 12)],
-                "exit code 1 after 12s, twice",
+                vec![red("`t` exited 1", 9), red("`t` exited 1", 12)],
+                "`t` exited 1 after 12 s (ran twice)",
             ),
             (
                 vec![
-                    red("exit code 1", 1),
-                    red("exit code 1", 1),
-                    red("exit code 1", 61),
+                    red("`t` exited 1", 1),
+                    red("`t` exited 1", 1),
+                    red("`t` exited 1", 61),
                 ],
-                "exit code 1 after 1m 1s, 3 times",
+                "`t` exited 1 after 1 min 1 s (ran 3 times)",
             ),
             (
-                vec![red("exit code 1", 1), red("exit code 2", 0)],
-                "exit code 1 after 1s, then exit code 2 after 0 ms",
+                vec![red("`t` exited 1", 1), red("`t` exited 2", 0)],
+                "`t` exited 1 after 1 s, then `t` exited 2 after 0 ms",
             ),
-            (vec![late(), late()], "no end within 30m, twice"),
+            (
+                vec![late(), late()],
+                "`t` did not end within 30 min (ran twice)",
+            ),
         ] {
             assert_eq!(in_short(&reds), expected);
         }

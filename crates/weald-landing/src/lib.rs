@@ -51,6 +51,7 @@ pub use queue::Lease;
 pub use queue::QueueView;
 pub use radar::{Clash, Hunk, Observed, PathConflict, Radar, Told, Unknown, WorkPatch};
 pub use refusal::Refusal;
+pub use setbacks::last_output;
 pub use source::{LandRequest, OnConflict};
 pub use verify::{Unrecorded, Verification};
 

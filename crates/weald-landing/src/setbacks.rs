@@ -83,6 +83,24 @@ fn tests(landing: &Landing) -> Setback {
     }
 }
 
+/// The last lines of what a gate's command printed, by its log; of a failed set-up, with the command that failed.
+pub fn last_output(log: &Path, count: usize) -> Vec<String> {
+    let (command, output) = read(log).unwrap_or_default();
+    let output = output
+        .rsplit_once("\nended:")
+        .map_or(&*output, |(output, _)| output);
+    let of_gate = output.rsplit_once(&format!("$ {command}\n"));
+    let output = of_gate.map_or(output, |(_, output)| output).trim_end();
+    let mut lines: Vec<_> = output
+        .lines()
+        .rev()
+        .take(count)
+        .map(str::to_owned)
+        .collect();
+    lines.reverse();
+    lines
+}
+
 /// The command at the head of a gate's log, and the end of what follows the head.
 fn read(path: &Path) -> std::io::Result<(String, String)> {
     let mut file = File::open(path)?;

@@ -16,9 +16,9 @@ pub use finished::print_kept_changes;
 pub use progress::Progress;
 pub use review::short;
 pub use size::size;
-pub use style::{ACCENT, DIM, HEADING, WARNING, paint, status_style};
+pub use style::{ACCENT, DIM, ERROR, HEADING, WARNING, paint, status_style};
 pub use table::Table;
-pub use time::{ago, left};
+pub use time::{ago, left, took};
 pub use weald_app::screen::{Form, Screen, because, clean, clean_line};
 
 use std::io::{self, BufRead, IsTerminal, Read, Write};
@@ -31,7 +31,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
-use weald_app::progress::{FinishedTask, LogReader, LogView, Shown, Stage};
+use weald_app::progress::{FinishedTask, LogReader, LogView, Output, Shown, Stage};
 use weald_app::{Failure, Ground, Review, exit};
 use weald_core::agent::AgentId;
 use weald_core::attention::Attention;
@@ -99,6 +99,16 @@ impl weald_app::progress::Progress for Ui {
 
     fn output_of(&self, ground: &Ground, id: AgentId) -> Result<Shown, Failure> {
         following::output_of(self, ground, id)
+    }
+
+    fn output(&self) -> Output {
+        let mut out = self.out();
+        Box::new(
+            move |bytes| match out.write_all(bytes).and_then(|()| out.flush()) {
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+                other => Ok(other.map(|()| !nobody_reads())?),
+            },
+        )
     }
 
     fn log_of(
@@ -248,7 +258,7 @@ impl Ui {
     fn plain_failure(&self, failure: &Failure) -> io::Result<()> {
         let mut err = self.err();
         let message = clean(&failure.message);
-        writeln!(err, "{} {message}", paint(style::ERROR, "error:"))?;
+        writeln!(err, "{} {message}", paint(ERROR, "error:"))?;
         match &failure.hint {
             Some(hint) => writeln!(err, "  {} {}", paint(DIM, "hint:"), clean(hint)),
             None => Ok(()),

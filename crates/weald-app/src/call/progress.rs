@@ -27,6 +27,9 @@ impl Stage for () {}
 /// Shows what an agent wrote since the last call.
 pub type Shown = Box<dyn FnMut() -> Result<(), Failure>>;
 
+/// Takes a piece of output; false when nobody reads it any more.
+pub type Output = Box<dyn FnMut(&[u8]) -> Result<bool, Failure>>;
+
 /// How much of an agent's log is shown.
 #[derive(Debug, Clone, Copy)]
 pub enum LogView {
@@ -95,6 +98,11 @@ pub trait Progress: Sync {
     fn output_of(&self, ground: &Ground, id: AgentId) -> Result<Shown, Failure> {
         let _ = (ground, id);
         Ok(Box::new(|| Ok(())))
+    }
+
+    /// Takes the output of others that is the answer, as it comes.
+    fn output(&self) -> Output {
+        Box::new(|_| Ok(true))
     }
 
     /// Begins to show the log of an agent.

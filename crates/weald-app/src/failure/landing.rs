@@ -3,9 +3,8 @@
 use crate::LandError;
 use serde_json::json;
 use weald_core::error_code::ErrorCode;
-use weald_core::id::LandingId;
 use weald_core::kept_change::quoted;
-use weald_core::landing::Reason;
+use weald_core::landing::{Landing, Reason};
 use weald_core::queue::QueueRefusal;
 
 use super::Failure;
@@ -99,9 +98,17 @@ impl Failure {
             .hint("run it in a terminal outside the agent's session")
     }
 
-    /// A landing that nothing was tested for.
-    pub fn no_log(landing: LandingId) -> Self {
-        let message = format!("no gate ran for landing {landing}");
+    /// A landing that nothing was tested for, at least not yet; of no landing, if none was ever tested.
+    pub fn no_log(landing: Option<&Landing>) -> Self {
+        let message = match landing {
+            None => "no landing was tested yet".to_owned(),
+            Some(landing) if landing.status.is_open() => format!(
+                "the tests of landing {} have not started: it is {}",
+                landing.id,
+                landing.status.as_str()
+            ),
+            Some(landing) => format!("no test command ran for landing {}", landing.id),
+        };
         Self::new("no_log", exit::NOT_FOUND, message).hint("weald queue status --all")
     }
 

@@ -7,7 +7,7 @@ use weald_core::landing::{Landing, LandingStatus, RevertCause, Strategy};
 use weald_core::queue::QueuePause;
 
 use super::{Broker, Inside, Operation, asked};
-use crate::landing::{Beside, Mode, as_json, exit_of, work_landings};
+use crate::landing::{Beside, Mode, as_json, exit_of, test_output, work_landings};
 use crate::{
     Ask, Call, CommitScope, Failure, Ground, LandRequest, LandWish, Landings, LeftConflict,
     OnConflict, Verification, exit,
@@ -31,6 +31,18 @@ pub struct LandingView {
     pub landing: Landing,
     /// Waits in the checkout of the target for a person.
     pub left: Option<LeftConflict>,
+    /// The last lines that its tests printed, if they failed.
+    pub test_output: Option<String>,
+}
+
+impl LandingView {
+    /// A landing that was waited for, with what its tests printed if they failed.
+    pub fn ended(landing: Landing) -> Self {
+        Self {
+            test_output: test_output(&landing),
+            ..landing.into()
+        }
+    }
 }
 
 impl Serialize for LandingView {
@@ -39,16 +51,26 @@ impl Serialize for LandingView {
         if let Some(left) = &self.left {
             value["left"] = left.path.to_string_lossy().into();
         }
+        if let Some(output) = &self.test_output {
+            value["test_output"] = output.as_str().into();
+        }
         value.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for LandingView {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let landing = Landing::deserialize(deserializer)?;
+        #[derive(Deserialize)]
+        struct Told {
+            #[serde(flatten)]
+            landing: Landing,
+            #[serde(default)]
+            test_output: Option<String>,
+        }
+        let told = Told::deserialize(deserializer)?;
         Ok(Self {
-            landing,
-            left: None,
+            test_output: told.test_output,
+            ..told.landing.into()
         })
     }
 }
@@ -58,6 +80,7 @@ impl From<Landing> for LandingView {
         Self {
             landing,
             left: None,
+            test_output: None,
         }
     }
 }
@@ -103,7 +126,7 @@ impl Landed {
         let untested = !is_set && landings.iter().any(is_untested);
         let view = |landing: Landing| LandingView {
             left: beside.left_by(&landing).cloned(),
-            landing,
+            ..LandingView::ended(landing)
         };
         Self {
             landings: landings.into_iter().map(view).collect(),
@@ -308,7 +331,7 @@ pub(super) fn reverted(
     let mut landings = worked.landings.into_iter();
     let landing = landings.next().ok_or_else(Failure::bug)?;
     let one = OneLanding {
-        landing: landing.into(),
+        landing: LandingView::ended(landing),
         signal: worked.exit,
     };
     Ok((worked.ground, one))

@@ -1,16 +1,24 @@
 //! The merge queue, to look at.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use weald_core::id::LandingId;
+use weald_core::landing::{Landing, LandingStatus};
 use weald_core::queue::{QueueHolder, QueuePause};
 
 use super::Operation;
 use super::landing::LandingView;
-use crate::{Call, Failure, Landings};
+use crate::progress::Output;
+use crate::{Call, Failure, Ground, Landings};
 
-entries!(QueueStatus, QueueLog);
+entries!(QueueStatus, QueueLog, FollowQueueLog);
+
+/// How often the log of a gate is read while somebody follows it.
+const POLL: Duration = Duration::from_millis(100);
 
 /// Queued landings, and the process that works on them.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -60,12 +68,12 @@ impl Operation for QueueStatus {
     }
 }
 
-/// The test output of a landing.
+/// The test output of a landing, as far as there is any.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueueLog {
-    /// One that was tested.
-    pub landing: LandingId,
+    /// The one that is tested now, or the last that was, unless given.
+    pub landing: Option<LandingId>,
 }
 
 /// What the last test of a landing printed.
@@ -85,10 +93,8 @@ impl Operation for QueueLog {
 
     fn run(self, call: &Call<'_>) -> Result<LoggedLanding, Failure> {
         let ground = call.ground()?;
-        let landing = Landings::new(&ground.trees(call)?).landing(self.landing)?;
-        let gate = landing.gate.as_ref().and_then(|gate| gate.log.clone());
-        let log = landing.log.clone().or(gate);
-        let log = log.ok_or_else(|| Failure::no_log(self.landing))?;
+        let (landing, log) = logged(call, &ground, self.landing)?;
+        let log = log.ok_or_else(|| Failure::no_log(Some(&landing)))?;
         let bytes = std::fs::read(&log).map_err(|error| Failure::file(&log, &error))?;
         Ok(LoggedLanding {
             landing: landing.into(),
@@ -96,4 +102,84 @@ impl Operation for QueueLog {
             text: String::from_utf8_lossy(&bytes).into_owned(),
         })
     }
+}
+
+/// A landing and its log: the named one, or else the one that is tested now, or else the last that was tested.
+fn logged(
+    call: &Call<'_>,
+    ground: &Ground,
+    id: Option<LandingId>,
+) -> Result<(Landing, Option<PathBuf>), Failure> {
+    let trees = ground.trees(call)?;
+    let landings = Landings::new(&trees);
+    if let Some(id) = id {
+        let landing = landings.landing(id)?;
+        let log = landings.gate_log(&landing);
+        return Ok((landing, log));
+    }
+    let all = landings.landings(usize::MAX)?;
+    let is_tested = |landing: &&Landing| landing.status == LandingStatus::Testing;
+    let running = all
+        .iter()
+        .filter(is_tested)
+        .min_by_key(|landing| landing.id);
+    let mut newest = running.into_iter().chain(&all).filter_map(|landing| {
+        let log = landings.gate_log(landing)?;
+        Some((landing.clone(), Some(log)))
+    });
+    newest.next().ok_or_else(|| Failure::no_log(None))
+}
+
+/// Shows the test output of a landing while it comes, until the landing has ended.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FollowQueueLog {
+    /// The one that is tested now, or the last that was, unless given.
+    pub landing: Option<LandingId>,
+}
+
+/// Nothing: the log was shown while the operation ran.
+#[derive(Debug, Serialize)]
+pub struct FollowedLog {}
+
+impl Operation for FollowQueueLog {
+    const NAME: &'static str = "queue_log_follow";
+    const READS: bool = true;
+    const TAKES_STREAMS: bool = true;
+    type Output = FollowedLog;
+
+    fn run(self, call: &Call<'_>) -> Result<FollowedLog, Failure> {
+        let ground = call.ground()?;
+        let id = logged(call, &ground, self.landing)?.0.id;
+        let mut output = call.progress.output();
+        let mut open: Option<(PathBuf, File)> = None;
+        loop {
+            // The record first: what it says has ended wrote its last line before.
+            let (landing, log) = logged(call, &ground, Some(id))?;
+            let mut is_read = show(&mut output, &mut open)?;
+            if let Some(log) = log.filter(|log| open.as_ref().is_none_or(|(open, _)| open != log)) {
+                let file = File::open(&log).map_err(|error| Failure::file(&log, &error))?;
+                open = Some((log, file));
+                is_read = show(&mut output, &mut open)?;
+            }
+            if !landing.status.is_open() && open.is_none() {
+                return Err(Failure::no_log(Some(&landing)));
+            }
+            if !landing.status.is_open() || !is_read {
+                return Ok(FollowedLog {});
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+}
+
+/// Shows what came since the last time; false when nobody reads any more.
+fn show(output: &mut Output, open: &mut Option<(PathBuf, File)>) -> Result<bool, Failure> {
+    let Some((path, file)) = open else {
+        return Ok(true);
+    };
+    let mut news = Vec::new();
+    file.read_to_end(&mut news)
+        .map_err(|error| Failure::file(path, &error))?;
+    output(&news)
 }

@@ -6,6 +6,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use weald_core::id::LandingId;
 use weald_trees::Lines;
 
 /// How much is kept from the beginning, and how much from the end.
@@ -28,6 +29,12 @@ pub(super) fn keep_newest(folder: &Path) {
     for (_, file) in aged.drain(..over) {
         let _ = fs::remove_file(file);
     }
+}
+
+/// The log of a landing's newest gate.
+pub(super) fn newest(folder: &Path, landing: LandingId) -> Option<PathBuf> {
+    let logs = (1..).map(|number| folder.join(format!("{landing}-{number}.log")));
+    logs.take_while(|log| log.is_file()).last()
 }
 
 /// A log in the making.

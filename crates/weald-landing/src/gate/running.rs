@@ -12,11 +12,11 @@ use weald_core::tree::Tree;
 use weald_sandbox::{Invocation, launch};
 
 use super::log::Log;
-use super::{GateRequest, LandError, Purpose, Red, in_words};
+use super::{GateRequest, LandError, Purpose, Red, in_words, quoted};
 use crate::Landings;
 use crate::refusal::Refusal;
 use weald_control::steps::step;
-use weald_trees::{GateTree, Step, TreeError, Trees, at};
+use weald_trees::{GateTree, TreeError, Trees, at};
 
 /// How soon a run notices that nobody wants it any more.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -43,12 +43,15 @@ enum Outcome {
 }
 
 impl Outcome {
-    /// What is wrong about it.
-    fn wrong(&self) -> Option<String> {
+    /// What the command did wrong, as a sentence about it.
+    fn wrong(&self, command: &str) -> Option<String> {
+        let command = quoted(command);
         match self {
             Self::Code(0) | Self::Cancelled => None,
-            Self::Code(code) => Some(format!("exit code {code}")),
-            Self::TooLong(limit) => Some(format!("no end within {}", in_words(*limit))),
+            Self::Code(code) => Some(format!("{command} exited {code}")),
+            Self::TooLong(limit) => {
+                Some(format!("{command} did not end within {}", in_words(*limit)))
+            }
         }
     }
 }
@@ -72,7 +75,7 @@ impl Landings<'_> {
         let tested = self.test_in_tree(attempt, &mut log);
         let line = match &tested {
             Ok(Ended::Green { took }) => {
-                format!("ended:     exit code 0 after {}", in_words(*took))
+                format!("ended:     exited 0 after {}", in_words(*took))
             }
             Ok(Ended::Red(red)) => format!("ended:     {}", red.told()),
             Ok(Ended::Cancelled) => "ended:     called off".to_owned(),
@@ -111,7 +114,7 @@ impl Landings<'_> {
         let took = began.elapsed();
         let wrong = match &outcome {
             Outcome::Code(0) => self.changed_result(attempt, &made)?,
-            other => other.wrong(),
+            other => other.wrong(request.command),
         };
         Ok(match (&outcome, wrong) {
             (Outcome::Cancelled, _) => Ended::Cancelled,
@@ -154,8 +157,8 @@ impl Landings<'_> {
             if matches!(outcome, Outcome::Cancelled) {
                 return Ok(Some(Ended::Cancelled));
             }
-            if let Some(wrong) = outcome.wrong().filter(|_| !step.is_hook) {
-                let what = failed(step, &wrong);
+            if let Some(wrong) = outcome.wrong(&step.told).filter(|_| !step.is_hook) {
+                let what = format!("the set-up failed: {wrong}");
                 return Ok(Some(Ended::Red(Red { what, took: None })));
             }
         }
@@ -270,10 +273,6 @@ impl Landings<'_> {
             Ok(outcome.map_err(at(&path))?)
         })
     }
-}
-
-fn failed(step: &Step, wrong: &str) -> String {
-    format!("the set-up failed: `{}`: {wrong}", step.told.trim_end())
 }
 
 /// An environment with what a gate is told.

@@ -133,7 +133,7 @@ impl Lander for RunsLander<'_> {
             }
         };
         let exit = exit_of(&landings);
-        let views: Vec<_> = landings.into_iter().map(LandingView::from).collect();
+        let views: Vec<_> = landings.into_iter().map(LandingView::ended).collect();
         let mut reply = Reply::new().with("landings", &views);
         reply.exit = exit;
         if reply.exit == 0

@@ -13,7 +13,7 @@ use weald_core::landing::Strategy;
 use crate::completion;
 use crate::context::Context;
 
-pub use told::{answer, told_one, told_signature};
+pub use told::{answer, told_one, told_red, told_signature};
 
 /// Test and merge worktrees into their target branch
 ///

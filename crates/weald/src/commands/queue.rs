@@ -1,21 +1,23 @@
 //! `weald queue …`
 
 use std::io::{self, Write};
+use std::time::Duration;
 
+use anstyle::Style;
 use clap::{Args, Subcommand};
-use weald_app::Failure;
 use weald_app::operations::landing::{
     DropLanding, LandingView, PauseQueue, RecoverLanding, ResumeQueue, RetryLanding,
 };
-use weald_app::operations::queue::{QueueLog, QueueStatus, Queued};
+use weald_app::operations::queue::{FollowQueueLog, QueueLog, QueueStatus, Queued};
 use weald_app::operations::{Caller, Operation};
+use weald_app::{Failure, exit};
 use weald_core::Timestamp;
 use weald_core::id::LandingId;
-use weald_core::landing::LandingStatus;
+use weald_core::landing::{Landing, LandingStatus};
 
 use super::land;
 use crate::context::Context;
-use crate::ui::{ACCENT, DIM, Out, ago, clean, paint};
+use crate::ui::{ACCENT, DIM, Out, Table, ago, clean, joined, paint, took};
 
 /// Show the merge queue; pause, drop or retry landings
 #[derive(Args)]
@@ -91,12 +93,16 @@ pub struct Recover {
     pub landing: LandingId,
 }
 
-/// Print the test output of a landing
+/// Print the test output of a landing, also while it is tested
 #[derive(Args)]
+#[command(after_help = "Examples:\n  weald queue log -f\n  weald queue log 12")]
 struct Log {
-    /// Landing number, as listed by `weald queue status --all`
+    /// Landing number (default: the one tested now, or the last one)
     #[arg(value_name = "LANDING")]
-    landing: LandingId,
+    landing: Option<LandingId>,
+    /// Keep printing until the landing ends
+    #[arg(long, short)]
+    follow: bool,
 }
 
 impl QueueArgs {
@@ -158,18 +164,42 @@ fn told(out: &mut Out, queue: &Queued, now: Timestamp) -> io::Result<()> {
     if queue.queue.is_empty() {
         return writeln!(out, "nothing is waiting to land");
     }
+    let mut table = Table::new(&[
+        "LANDING", "STATUS", "WORKTREE", "TARGET", "TESTS", "AGE", "NOTE",
+    ]);
     for LandingView { landing, .. } in &queue.queue {
-        writeln!(
-            out,
-            "{:>4}  {:<15}  {} -> {}  {}",
-            landing.id,
-            landing.status.as_str(),
-            paint(ACCENT, &landing.tree),
-            landing.target,
-            paint(DIM, ago(now, landing.updated_at))
-        )?;
+        let plain = |text: String| (text, Style::new());
+        table.row(vec![
+            plain(landing.id.to_string()),
+            plain(landing.status.as_str().replace('_', " ")),
+            (landing.tree.to_string(), ACCENT),
+            plain(landing.target.clone()),
+            plain(tests(landing, now)),
+            (ago(landing.queued_at, now), DIM),
+            plain(note(landing)),
+        ]);
     }
-    Ok(())
+    table.print(out)
+}
+
+/// How long its tests took, or have been running.
+fn tests(landing: &Landing, now: Timestamp) -> String {
+    match (&landing.gate, landing.status) {
+        (_, LandingStatus::Testing) => ago(landing.updated_at, now),
+        (Some(gate), _) if gate.cached => "cached".to_owned(),
+        (Some(gate), _) => took(Duration::from_millis(gate.took_ms)),
+        (None, _) => "-".to_owned(),
+    }
+}
+
+/// What is special about it.
+fn note(landing: &Landing) -> String {
+    let reverts = landing.reverts.map(|of| format!("reverts {of}"));
+    let reverted = landing.reverted_by.map(|by| format!("reverted by {by}"));
+    let reason = landing.reason.as_ref();
+    let reason = reason.map(|reason| joined(&reason.message));
+    let parts = [reverts, reverted, reason].into_iter().flatten();
+    parts.collect::<Vec<_>>().join("; ")
 }
 
 impl Pause {
@@ -233,9 +263,17 @@ impl Recover {
 
 impl Log {
     fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
-        let answer = context.perform(QueueLog {
-            landing: self.landing,
-        })?;
+        let landing = self.landing;
+        if self.follow && context.ui.is_json() {
+            let message = "-f can't be combined with --json here";
+            return Err(Failure::new("usage", exit::USAGE, message)
+                .hint("weald queue log -f without --json, or weald events -f --json"));
+        }
+        if self.follow {
+            context.perform(FollowQueueLog { landing })?;
+            return Ok(exit::DONE);
+        }
+        let answer = context.perform(QueueLog { landing })?;
         context.ui.show(&answer, |out| {
             let mut lines = answer.text.lines();
             lines.try_for_each(|line| writeln!(out, "{}", clean(line)))

@@ -23,9 +23,7 @@ impl Revert {
     pub fn run(self, context: &Context<'_>) -> Result<u8, Failure> {
         let landing = self.landing;
         let one = context.perform(RevertLanding { landing })?;
-        context
-            .ui
-            .show(&one, |out| told_one(out, &one.landing.landing))?;
+        context.ui.show(&one, |out| told_one(out, &one.landing))?;
         Ok(RevertLanding::exit(&one))
     }
 }

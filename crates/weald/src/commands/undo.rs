@@ -56,7 +56,7 @@ impl Undo {
         context.ui.show(&undid, |out| match &undid {
             Undid::Would(would) => told_would(out, would),
             Undid::Done(done) => told(out, done),
-            Undid::NotLanded(one) => told_one(out, &one.landing.landing),
+            Undid::NotLanded(one) => told_one(out, &one.landing),
         })?;
         Ok(undo::Undo::exit(&undid))
     }

@@ -3,13 +3,14 @@
 use std::io::{self, Write};
 
 use weald_app::TreeView;
+use weald_app::landing::test_output;
 use weald_app::operations::works::{CompletedBefore, Ended, Worked};
 use weald_core::agent::{Agent, Goal, Outcome};
 use weald_core::landing::{Landing, LandingStatus};
 use weald_core::needs::NOTHING_YET;
 use weald_core::task::Task;
 
-use super::land::told_signature;
+use super::land::{told_red, told_signature};
 use super::phase;
 use crate::ui::{Out, because, clean, clean_line, indented, print_kept_changes};
 
@@ -80,14 +81,8 @@ pub fn tell_parts(
             "✗ Agent finished, but changed nothing; task {id} is parked until you decide"
         )?,
         (Outcome::NotLanded, Some(landing)) if landing.status == LandingStatus::Red => {
-            let reason = landing.reason.as_ref();
-            let reason = reason.map(|reason| format!(" ({})", clean_line(&reason.message)));
-            writeln!(
-                out,
-                "✗ Agent finished, but its tests failed{}; {} is unchanged",
-                reason.unwrap_or_default(),
-                landing.target
-            )?;
+            let log = format!("weald queue log {}", landing.id);
+            told_red(out, landing, test_output(landing).as_deref(), &log)?;
         }
         (Outcome::NotLanded, _) => {
             writeln!(out, "✗ Agent finished, but its work did not land: {why}")?;
@@ -207,8 +202,7 @@ fn land_again(out: &mut Out, task: &Task, landing: Option<&Landing>, tree: &str)
     let status = landing.map(|landing| landing.status);
     let reason = landing.and_then(|landing| landing.reason.as_ref());
     match (landing, status) {
-        (Some(landing), Some(LandingStatus::Red)) => {
-            writeln!(out, "  its tests: weald queue log {}", landing.id)?;
+        (_, Some(LandingStatus::Red)) => {
             writeln!(
                 out,
                 "  continue: weald resume {id}; or fix it in the worktree, then: weald land {tree}"

@@ -1,5 +1,7 @@
 //! Times for people.
 
+use std::time::Duration;
+
 use weald_core::Timestamp;
 
 /// How long ago: `3m`.
@@ -13,6 +15,15 @@ pub fn left(until: Timestamp, now: Timestamp) -> String {
     match until.duration_since(now).as_millis() {
         millis if millis > 0 => format!("{} left", short((millis as i64 + 999) / 1_000)),
         _ => "expired".to_owned(),
+    }
+}
+
+/// How long something took: `840 ms`, `33 s`, `2 min 5 s`.
+pub fn took(time: Duration) -> String {
+    match time.as_secs() {
+        0 => format!("{} ms", time.as_millis()),
+        seconds @ 1..60 => format!("{seconds} s"),
+        seconds => format!("{} min {} s", seconds / 60, seconds % 60),
     }
 }
 

@@ -107,7 +107,7 @@ fn a5_a_resumed_agent_is_told_the_failing_command() {
         for part in [
             "the tests failed",
             "The command: test ! -e broken ||",
-            "exit code 3",
+            "exited 3 after",
             "\n    saw it\n",
         ] {
             assert!(
@@ -320,8 +320,9 @@ fn a7_a_retry_that_changes_nothing_is_the_last_and_the_task_is_parked() {
     let script = "test -e broken || { echo it > broken; git add -A; git commit -q -m one; }";
     let worked = env.weald(&["work", "Do it", "--", "sh", "-c", script]);
     assert_eq!(worked.code, 1, "{worked:#?}");
-    let retried = "↻ Its tests failed (landing 1): exit code 3 after";
+    let retried = "↻ Its tests failed (landing 1): `test ! -e broken";
     assert!(worked.stderr.contains(retried), "{worked:#?}");
+    assert!(worked.stderr.contains("` exited 3 after"), "{worked:#?}");
     assert!(worked.stderr.contains("; retry 1 of 2 (a2)"), "{worked:#?}");
     assert_eq!(agents(&env).len(), 2);
     let parked = task(&env, "1")["parked"].clone();
@@ -427,7 +428,7 @@ fn a7_real_claude_solves_a_conflict_and_failed_tests_in_one_conversation() {
         "from claude",
         "`git merge main` (or `weald sync`)",
         "The command: test ! -e broken ||",
-        "exit code 3",
+        "exited 3 after",
         "\n    saw it\n",
     ] {
         assert!(said.contains(part), "{part} is missing in\n{said}");

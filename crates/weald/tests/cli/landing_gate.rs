@@ -117,7 +117,7 @@ fn gate_log_says_what_ran_on_what_and_how_it_ended() {
     assert_eq!(said(&log, "candidate: "), [candidate]);
     assert_eq!(said(&log, "began:     ").len(), 1);
     let ended = said(&log, "ended:     ");
-    assert!(ended[0].starts_with("exit code 7 after "), "{log}");
+    assert!(ended[0].contains("` exited 7 after "), "{log}");
     let name = format!("{}-1.log", landing["id"]);
     assert!(landing["log"].as_str().unwrap().ends_with(&name));
 }
@@ -201,7 +201,7 @@ fn gate_that_takes_too_long_is_ended_with_everything_it_started() {
     assert_eq!(landing["outcome"], "red", "{landing:#}");
     assert!(!is_running(length), "a sleep is left");
     let log = log_of(&landing);
-    assert!(log.contains("ended:     no end within 1s"), "{log}");
+    assert!(log.contains("` did not end within 1 s"), "{log}");
     no_gate_tree_is_left(&env);
 }
 
@@ -225,8 +225,8 @@ fn gate_that_is_red_runs_again_in_a_fresh_tree() {
     let events = env.weald(&["events", "--json", "--limit", "200"]).stdout;
     let red = events.lines().find(|line| line.contains("landing.red"));
     let red = red.unwrap_or_else(|| panic!("{events}"));
-    assert!(red.contains("exit code 1 after "), "{red}");
-    assert!(red.contains(", 3 times"), "{red}");
+    assert!(red.contains("`false` exited 1 after "), "{red}");
+    assert!(red.contains("(ran 3 times)"), "{red}");
     no_gate_tree_is_left(&env);
 }
 

@@ -36,7 +36,7 @@ fn x28_a_sparse_gate_finds_what_lands_too() {
         let landing = lands(&env, setup, "sh check.sh");
         assert_eq!(landing["outcome"], "red", "{setup}: {landing:#}");
         let log = log_of(&landing);
-        assert!(log.contains("exit code 7"), "{setup}: {log}");
+        assert!(log.contains("exited 7"), "{setup}: {log}");
     }
     let landing = lands(&env, "", "test ! -e out");
     assert_eq!(landing["outcome"], "landed", "{landing:#}");
@@ -62,7 +62,7 @@ fn x28_each_step_of_the_gate_finds_what_lands() {
         assert_eq!(landing["outcome"], "red", "{setup}: {landing:#}");
         let log = log_of(&landing);
         assert!(
-            log.contains("exit code 7") && log.contains("they were restored"),
+            log.contains("exited 7") && log.contains("they were restored"),
             "{setup}: {log}"
         );
     }
@@ -160,7 +160,7 @@ fn x28_attributes_that_no_commit_has_hide_nothing_from_the_gate() {
         let landing = lands(&env, &setup, &format!("sh {check}"));
         assert_eq!(landing["outcome"], "red", "{setup}: {landing:#}");
         let log = log_of(&landing);
-        assert!(log.contains("exit code 7"), "{setup}: {log}");
+        assert!(log.contains("exited 7"), "{setup}: {log}");
         assert!(log.contains("they were restored"), "{setup}: {log}");
     }
     // The gate's own command hides nothing by them either; that it leaves some is no change.

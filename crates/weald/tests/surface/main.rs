@@ -2,6 +2,7 @@
 
 mod configuration;
 mod demo;
+mod gate;
 mod listings;
 mod undo;
 
@@ -9,4 +10,9 @@ use weald_testkit::TestEnv;
 
 fn env() -> TestEnv {
     TestEnv::new(env!("CARGO_BIN_EXE_weald"))
+}
+
+/// A repository with two files and an author of its own.
+fn repository() -> TestEnv {
+    TestEnv::with_files(env!("CARGO_BIN_EXE_weald"))
 }

@@ -1,6 +1,7 @@
 //! Landings as people and programs see them.
 
 use std::io::{self, Write};
+use std::time::Duration;
 
 use weald_app::landing::DRY_RUN;
 use weald_app::operations::landing::{Landed, LandingView};
@@ -13,8 +14,8 @@ use weald_core::signature::Signature;
 use crate::commands::inside::Inside;
 use crate::context::Context;
 use crate::ui::{
-    ACCENT, DIM, Out, WARNING, clean, clean_line, indented, joined, paint, print_kept_changes,
-    short,
+    ACCENT, DIM, ERROR, Out, WARNING, clean, clean_line, indented, joined, paint,
+    print_kept_changes, short, took,
 };
 
 /// Lands, and prints what became of it.
@@ -29,11 +30,11 @@ pub fn answer<O: Operation<Output = Landed>>(
         if landed.landings.is_empty() {
             writeln!(out, "nothing is waiting to land")?;
         }
-        for LandingView { landing, left } in &landed.landings {
+        for view @ LandingView { landing, left, .. } in &landed.landings {
             match left {
                 Some(left) => told_left(out, landing, left)?,
-                None if is_inside => told_inside(out, landing)?,
-                None => told(out, landing)?,
+                None if is_inside => told_inside(out, view)?,
+                None => told(out, view)?,
             }
             print_kept_changes(out, landing)?;
         }
@@ -49,13 +50,48 @@ pub fn answer<O: Operation<Output = Landed>>(
     Ok(O::exit(&landed))
 }
 
-pub fn told_one(out: &mut Out, landing: &Landing) -> io::Result<()> {
-    told(out, landing)?;
-    print_kept_changes(out, landing)
+pub fn told_one(out: &mut Out, view: &LandingView) -> io::Result<()> {
+    told(out, view)?;
+    print_kept_changes(out, &view.landing)
+}
+
+/// That its tests failed: how, and the end of what they printed. `log` is the command that prints the rest.
+pub fn told_red(
+    out: &mut Out,
+    landing: &Landing,
+    output: Option<&str>,
+    log: &str,
+) -> io::Result<()> {
+    let why = landing.reason.as_ref();
+    let why = why.map_or(String::new(), |why| clean(&why.message));
+    let what = match landing.reverts {
+        Some(of) => format!("Tests failed without landing {of}"),
+        None => "Tests failed".to_owned(),
+    };
+    let target = &landing.target;
+    writeln!(
+        out,
+        "{}: {why}. {target} is unchanged.",
+        paint(ERROR, format!("✗ {what}"))
+    )?;
+    let output = output.unwrap_or_default();
+    if output.is_empty() {
+        return writeln!(out, "  they printed nothing; the log: {log}");
+    }
+    writeln!(
+        out,
+        "  {}",
+        paint(DIM, format!("the end of their output ({log}):"))
+    )?;
+    for line in output.lines() {
+        writeln!(out, "    {}", clean(line))?;
+    }
+    Ok(())
 }
 
 /// The same for a run in a sandbox, with commands that work there.
-fn told_inside(out: &mut Out, landing: &Landing) -> io::Result<()> {
+fn told_inside(out: &mut Out, view: &LandingView) -> io::Result<()> {
+    let landing = &view.landing;
     let (tree, target) = (paint(ACCENT, &landing.tree), &landing.target);
     match landing.status {
         LandingStatus::Conflict => {
@@ -76,18 +112,16 @@ fn told_inside(out: &mut Out, landing: &Landing) -> io::Result<()> {
             )
         }
         LandingStatus::Red => {
-            let why = landing.reason.as_ref();
-            let why = why.map_or(String::new(), |why| format!(" ({})", clean(&why.message)));
-            let what = did_not_land(landing);
-            writeln!(out, "{what}: tests failed{why}; {target} is unchanged")?;
-            writeln!(out, "  the end of their output: weald msg inbox --consume")?;
+            let log = "weald msg inbox --consume";
+            told_red(out, landing, view.test_output.as_deref(), log)?;
             writeln!(out, "  when it is fixed and committed: weald land")
         }
-        _ => told(out, landing),
+        _ => told(out, view),
     }
 }
 
-fn told(out: &mut Out, landing: &Landing) -> io::Result<()> {
+fn told(out: &mut Out, view: &LandingView) -> io::Result<()> {
+    let landing = &view.landing;
     let (tree, target) = (paint(ACCENT, &landing.tree), &landing.target);
     let id = landing.id;
     match landing.status {
@@ -123,12 +157,12 @@ fn told(out: &mut Out, landing: &Landing) -> io::Result<()> {
         }
         LandingStatus::Conflict => told_conflict(out, landing),
         LandingStatus::Red => {
-            let why = landing.reason.as_ref();
-            let why = why.map_or(String::new(), |why| format!(" ({})", clean(&why.message)));
-            let what = did_not_land(landing);
-            writeln!(out, "{what}: tests failed{why}; {target} is unchanged")?;
-            writeln!(out, "  its output:      weald queue log {id}")?;
-            writeln!(out, "  try again:       {}", again(landing))
+            let log = format!("weald queue log {id}");
+            told_red(out, landing, view.test_output.as_deref(), &log)?;
+            if landing.reverts.is_none() {
+                writeln!(out, "  fix it in:  weald path {}", landing.tree)?;
+            }
+            writeln!(out, "  then:       {}", again(landing))
         }
         LandingStatus::Refused => {
             let reason = landing.reason.as_ref();
@@ -179,7 +213,7 @@ fn told_gate(out: &mut Out, landing: &Landing) -> io::Result<()> {
     };
     let word = match (gate.cached, gate.attempts) {
         (true, _) => "passed before with the same content".to_owned(),
-        (false, 0 | 1) => format!("passed ({} ms)", gate.took_ms),
+        (false, 0 | 1) => format!("passed in {}", took(Duration::from_millis(gate.took_ms))),
         (false, times) => format!("failed first and passed on attempt {times}: flaky"),
     };
     writeln!(out, "  gate `{}` {word}", clean(&gate.command))
