@@ -4,7 +4,7 @@
 //! seen. So every directory on the way becomes a list that holds each entry of now but the hidden one. What the host adds to
 //! such a directory while a run goes on is not seen, and what it replaces there is seen as it was.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::io;
 use std::os::unix::fs::{MetadataExt, symlink};
@@ -29,6 +29,8 @@ const KERNEL: [&str; 3] = ["/dev", "/proc", "/sys"];
 /// Hides everything that the home does not hide by itself.
 /// `inner` are mounts that lie in the home, on top of its layer.
 pub fn hide(policy: &Policy, home: Option<&Home>, inner: &[PathBuf]) -> io::Result<()> {
+    // Every entry of a listed directory is looked up.
+    let hidden: HashSet<&Path> = policy.hidden.iter().map(PathBuf::as_path).collect();
     let mut lists: BTreeSet<&Path> = BTreeSet::new();
     let mut covered = Vec::new();
     for path in &policy.hidden {
@@ -40,7 +42,7 @@ pub fn hide(policy: &Policy, home: Option<&Home>, inner: &[PathBuf]) -> io::Resu
     }
     // Outer ones come first.
     for directory in lists {
-        if !fix(directory, policy)? {
+        if !fix(directory, policy, &hidden)? {
             let below = policy.hidden.iter();
             covered.extend(below.filter(|path| path.parent() == Some(directory)));
         }
@@ -102,7 +104,7 @@ fn too_many(directory: &Path, policy: &Policy) -> io::Error {
 
 /// Gives a directory a fixed list of its entries; false where it can't be listed. One with too many is an error: a cover
 /// alone would not hold when the host replaces what it hides.
-fn fix(directory: &Path, policy: &Policy) -> io::Result<bool> {
+fn fix(directory: &Path, policy: &Policy, hidden: &HashSet<&Path>) -> io::Result<bool> {
     let Ok(found) = fs::read_dir(directory) else {
         return Ok(false);
     };
@@ -111,7 +113,7 @@ fn fix(directory: &Path, policy: &Policy) -> io::Result<bool> {
         let path = entry?.path();
         // A mask lies on some, on which lies what the run may see of it.
         let is_masked = || policy.mask.contains(&path) && path.is_dir();
-        if !policy.hidden.contains(&path) {
+        if !hidden.contains(path.as_path()) {
             entries.push((path, false));
         } else if is_masked() {
             entries.push((path, true));
