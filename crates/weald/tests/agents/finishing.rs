@@ -130,7 +130,7 @@ fn a6_an_agent_sees_what_landed_merges_it_inside_and_lands_again() {
         env.ok(&["new", "one", "--kind", kind, "--task", "1"]);
         env.ok(&["new", "other"]);
         let script = format!(
-            "was=$(git rev-parse main); echo one >> log.txt; git commit -q -a -m one
+            "exec 2>&1; was=$(git rev-parse main); echo one >> log.txt; git commit -q -a -m one
             for i in $(seq 1500); do [ $(git rev-parse main) = $was ] || break; sleep 0.02; done
             echo seen $(date +%s%N)
             weald land; echo land $?; weald sync other; echo other $?

@@ -156,8 +156,8 @@ fn endures(ward: &Ward, file: &Path, words: &[&str], input: &str) {
     assert!(answer.code == 0 || is_told, "{said}");
 }
 
-/// Puts something in place of each file, then runs every command. With small counts each pair of both is tried once,
-/// with one or the other of what is put there (`turn`).
+/// Puts something in place of each file, then runs every command. With small counts each file meets every fourth command,
+/// and others of them in the other test (`turn`).
 fn hostile(turn: usize, make: impl Fn(&Path)) {
     let ward = lived();
     let mut files = Vec::new();
@@ -184,7 +184,8 @@ fn hostile(turn: usize, make: impl Fn(&Path)) {
             fs::rename(&file, &was).unwrap();
         }
         let commands = commands(&ward).into_iter().enumerate();
-        let is_tried = |number: usize| full_scale() || (place + number + turn).is_multiple_of(2);
+        let is_tried =
+            |number: usize| full_scale() || (place + number + 2 * turn).is_multiple_of(4);
         for (_, (words, input)) in commands.filter(|(number, _)| is_tried(*number)) {
             // A command may have put its own there.
             let _ = fs::remove_file(&file);

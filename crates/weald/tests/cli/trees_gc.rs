@@ -58,7 +58,7 @@ fn assert_complete(env: &TestEnv, git_dir: &Path) {
 fn x4_no_gc_in_main_takes_an_object_away() {
     let env = repository();
     let ended = AtomicBool::new(false);
-    let lifecycles = if full_scale() { 100 } else { 6 };
+    let lifecycles = if full_scale() { 100 } else { 4 };
     let rounds = thread::scope(|scope| {
         let user = scope.spawn(|| user_loop(&env, &ended));
         let at_end = AtEnd(&ended);
