@@ -152,9 +152,15 @@ pub(super) fn take_descriptor(process: libc::pid_t) -> io::Result<()> {
 }
 
 fn setscheduler() -> io::Result<()> {
-    let parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the structure outlives the call.
-    check(unsafe { libc::sched_setscheduler(victim(), libc::SCHED_BATCH, &parameters) })
+    schedule(victim(), libc::SCHED_BATCH)
+}
+
+/// By the call itself: the function of some C libraries only says that it does not exist.
+pub(super) fn schedule(process: libc::pid_t, policy: libc::c_int) -> io::Result<()> {
+    let priority: libc::c_int = 0;
+    let call = libc::SYS_sched_setscheduler;
+    // SAFETY: the number, which is all of the structure, outlives the call.
+    check(unsafe { syscall(call, process, policy, &raw const priority) })
 }
 
 fn setaffinity() -> io::Result<()> {

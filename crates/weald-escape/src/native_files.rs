@@ -52,7 +52,9 @@ fn exchange() -> io::Result<()> {
     let (one, two) = (outside_c("file"), outside_c("other"));
     // SAFETY: both names outlive the call.
     check(unsafe {
-        libc::renameat2(
+        // By its number: not every C library has a function for it.
+        libc::syscall(
+            libc::SYS_renameat2,
             libc::AT_FDCWD,
             one.as_ptr(),
             libc::AT_FDCWD,

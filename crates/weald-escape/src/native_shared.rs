@@ -33,13 +33,13 @@ pub const SHARED: &[NativeAttempt] = &[
         })
     }),
     ("terminal-exclusive", || {
-        const EXCLUSIVE: libc::c_ulong = 0x540c;
+        const EXCLUSIVE: libc::Ioctl = 0x540c;
         let terminal = terminal()?;
         // SAFETY: takes no more.
         check(unsafe { libc::ioctl(terminal.as_raw_fd(), EXCLUSIVE) })
     }),
     ("terminal-discipline", || {
-        const DISCIPLINE: libc::c_ulong = 0x5423;
+        const DISCIPLINE: libc::Ioctl = 0x5423;
         let (terminal, usual) = (terminal()?, 0i32);
         // SAFETY: the number outlives the call.
         check(unsafe { libc::ioctl(terminal.as_raw_fd(), DISCIPLINE, &raw const usual) })

@@ -10,8 +10,13 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::native_calls::{call, called, key, process_vm, take_descriptor};
+use super::native_calls::{call, called, key, process_vm, schedule, take_descriptor};
 use super::surroundings::{NativeAttempt, check, command, opened, queue_name, variable};
+
+/// Whose priority is meant; each C library has these numbers in a type of its own.
+const PROCESS: u32 = 0;
+const GROUP: u32 = 1;
+const USER: u32 = 2;
 
 pub const TRACING: &[NativeAttempt] = &[
     ("sysv-shm-remove", || {
@@ -46,13 +51,13 @@ pub const TRACING: &[NativeAttempt] = &[
     ("starter-compare", || {
         called(libc::SYS_kcmp, [std::process::id() as i32, starter(), 1])
     }),
-    ("starter-nice", || nice(libc::PRIO_PROCESS, starter())),
-    ("first-nice", || nice(libc::PRIO_PROCESS, 1)),
-    ("group-nice", || nice(libc::PRIO_PGRP, 0)),
+    ("starter-nice", || nice(PROCESS, starter())),
+    ("first-nice", || nice(PROCESS, 1)),
+    ("group-nice", || nice(GROUP, 0)),
     ("user-nice", || {
         // Of a user without processes: any other call would change all of the user's.
         let nobody = u32::MAX - 7;
-        match called(libc::SYS_setpriority, [libc::PRIO_USER, nobody]) {
+        match called(libc::SYS_setpriority, [USER, nobody]) {
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
             called => called,
         }
@@ -63,9 +68,7 @@ pub const TRACING: &[NativeAttempt] = &[
     ("group-io", || called(libc::SYS_ioprio_set, [2])),
     ("starter-processors", starter_processors),
     ("starter-scheduler", || {
-        let usual = libc::sched_param { sched_priority: 0 };
-        // SAFETY: the structure outlives the call.
-        check(unsafe { libc::sched_setscheduler(starter(), libc::SCHED_OTHER, &usual) })
+        schedule(starter(), libc::SCHED_OTHER)
     }),
     ("starter-limit", starter_limit),
     ("starter-oom", starter_oom),

@@ -317,10 +317,7 @@ const NAMED: &[(c_long, u32)] = &[
 
 /// Calls that say by their first argument what the next one names, and the number of "a process". Groups and users reach
 /// beyond the namespace.
-const KINDS: &[(c_long, u32)] = &[
-    (libc::SYS_setpriority, libc::PRIO_PROCESS),
-    (libc::SYS_ioprio_set, 1),
-];
+const KINDS: &[(c_long, u32)] = &[(libc::SYS_setpriority, 0), (libc::SYS_ioprio_set, 1)];
 
 /// The number of the process that ends the run, in its namespace.
 const FIRST: u32 = 1;

@@ -29,7 +29,8 @@ pub fn requeues() -> Vec<Instruction> {
 /// the old limit back in the same call gets an error, because it would not be filled in.
 pub fn core_limits() -> Vec<Instruction> {
     const DONE: u32 = libc::SECCOMP_RET_ERRNO;
-    const CORE: u32 = libc::RLIMIT_CORE;
+    // `RLIMIT_CORE`, which each C library has in a type of its own.
+    const CORE: u32 = 4;
     let high = |index: u32| load(argument(index) + 4);
     let plain = vec![load(argument(0)), jump_equal(CORE, 0, 1), answer(DONE)];
     let with_old = vec![

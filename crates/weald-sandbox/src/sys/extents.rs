@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use super::check_int;
 
-const GET: libc::c_ulong = 0xC020_660B;
+const GET: libc::Ioctl = 0xC020_660B_u32 as libc::Ioctl;
 const LAST: u32 = 0x1;
 const SHARED: u32 = 0x2000;
 

@@ -285,7 +285,7 @@ struct NotificationResponse {
 
 /// The next question. `NotFound` if the asker is gone already.
 pub fn next_question(listener: &OwnedFd) -> io::Result<Question> {
-    const RECEIVE: libc::c_ulong = 0xc050_2100;
+    const RECEIVE: libc::Ioctl = 0xc050_2100_u32 as libc::Ioctl;
     let mut question = Question::default();
     // SAFETY: the structure has the kernel's layout and outlives the call; it must be zeroed, and is.
     check_int(unsafe { libc::ioctl(listener.as_raw_fd(), RECEIVE, &raw mut question) })?;
@@ -302,7 +302,7 @@ pub enum Verdict {
 }
 
 pub fn answer_question(listener: &OwnedFd, id: u64, verdict: Verdict) -> io::Result<()> {
-    const SEND: libc::c_ulong = 0xc018_2101;
+    const SEND: libc::Ioctl = 0xc018_2101_u32 as libc::Ioctl;
     let (error, flags) = match verdict {
         Verdict::Done => (0, 0),
         Verdict::GoOn => (0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32),
@@ -335,7 +335,7 @@ pub fn hand_over(
         to: u32,
         to_flags: u32,
     }
-    const ADD: libc::c_ulong = 0x4018_2103;
+    const ADD: libc::Ioctl = 0x4018_2103_u32 as libc::Ioctl;
     const AND_ANSWER: u32 = 2;
     let given = Given {
         id,
@@ -350,7 +350,7 @@ pub fn hand_over(
 
 /// Whether the asker still waits: what was read of it belongs to it, and not to a later process of the same number.
 pub fn is_waiting(listener: &OwnedFd, id: u64) -> bool {
-    const VALID: libc::c_ulong = 0x4008_2102;
+    const VALID: libc::Ioctl = 0x4008_2102_u32 as libc::Ioctl;
     // SAFETY: the kernel reads eight bytes.
     check_int(unsafe { libc::ioctl(listener.as_raw_fd(), VALID, &raw const id) }).is_ok()
 }

@@ -157,7 +157,14 @@ pub fn loopback_up() -> io::Result<()> {
     let mut request = interface_request("lo");
     request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
     // SAFETY: the request outlives the call.
-    check_int(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &request) }).map(drop)
+    check_int(unsafe {
+        libc::ioctl(
+            socket.as_raw_fd(),
+            libc::SIOCSIFFLAGS as libc::Ioctl,
+            &request,
+        )
+    })
+    .map(drop)
 }
 
 /// Gives the loopback interface one more address. All of its network is local then.
@@ -174,7 +181,7 @@ pub fn add_loopback_address(address: Ipv4Addr, mask: Ipv4Addr) -> io::Result<()>
             sa_data: bytes,
         };
         // SAFETY: the request outlives the call.
-        check_int(unsafe { libc::ioctl(socket.as_raw_fd(), call, &request) })?;
+        check_int(unsafe { libc::ioctl(socket.as_raw_fd(), call as libc::Ioctl, &request) })?;
     }
     Ok(())
 }
