@@ -17,6 +17,7 @@ mod trees;
 mod undo;
 
 use std::io;
+use std::path::Path;
 
 use crate::{Contest, CopyOf, IdentityError, MessageError, SessionError, TaskError};
 use serde_json::{Value, json};
@@ -166,7 +167,7 @@ impl Failure {
     }
 
     /// A file that can't be read or written.
-    pub fn file(path: &std::path::Path, source: &io::Error) -> Self {
+    pub fn file(path: &Path, source: &io::Error) -> Self {
         let exit = if source.kind() == io::ErrorKind::NotFound {
             exit::NOT_FOUND
         } else {
@@ -487,7 +488,7 @@ impl From<SandboxError> for Failure {
             SandboxError::Unavailable { level, step, .. } => {
                 let failure = Self::new("sandbox_unavailable", exit::NO_SANDBOX, message)
                     .details(json!({"level": level, "step": step}));
-                failure.hint(enabling(&step, level))
+                failure.hint(enabling(&step, level, user_namespace_switch))
             }
             SandboxError::NotPrepared { level, step, .. } => {
                 Self::new("sandbox_not_prepared", exit::REFUSED, message)
@@ -515,12 +516,12 @@ impl From<SandboxError> for Failure {
 pub(crate) const ACCEPT: &str = "weald config set sandbox.level landlock";
 
 /// What makes a missing layer available.
-fn enabling(step: &str, level: Level) -> String {
+fn enabling(step: &str, level: Level, namespaces: impl FnOnce() -> String) -> String {
     let command = match step {
         "Landlock" => {
             "needs Linux 6.12 or newer with Landlock in the `lsm=` boot parameter".to_owned()
         }
-        "user namespaces" => user_namespace_switch(),
+        "user namespaces" => namespaces(),
         _ => "to see why: weald sandbox explain".to_owned(),
     };
     match level {
@@ -540,18 +541,26 @@ impl Failure {
     }
 }
 
-/// The switch of this system that denies user namespaces.
+/// The command that makes this system allow user namespaces.
 pub(crate) fn user_namespace_switch() -> String {
+    let weald = std::env::current_exe().unwrap_or_else(|_| "weald".into());
+    allowing_namespaces(&weald, |file| std::fs::read_to_string(file).ok())
+}
+
+/// That command for a program, on a system whose files `read` returns.
+fn allowing_namespaces(weald: &Path, read: impl Fn(&Path) -> Option<String>) -> String {
+    let is = |name: &str, value: &str| {
+        let file = Path::new("/proc/sys").join(name.replace('.', "/"));
+        read(&file).is_some_and(|text| text.trim() == value)
+    };
+    if is("kernel.apparmor_restrict_unprivileged_userns", "1") {
+        return installing_profile(weald);
+    }
     let switches = [
-        ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"),
         ("kernel.unprivileged_userns_clone", "0", "1"),
         ("user.max_user_namespaces", "0", "10000"),
     ];
-    let denies = |name: &str, value: &str| {
-        let file = std::path::Path::new("/proc/sys").join(name.replace('.', "/"));
-        std::fs::read_to_string(file).is_ok_and(|text| text.trim() == value)
-    };
-    let found = switches.iter().find(|(name, value, _)| denies(name, value));
+    let found = switches.iter().find(|(name, value, _)| is(name, value));
     match found {
         Some((name, _, value)) => format!("sudo sysctl -w {name}={value}"),
         None => {
@@ -561,6 +570,13 @@ pub(crate) fn user_namespace_switch() -> String {
     }
 }
 
+/// The command that installs the AppArmor profile of a program. sudo searches other folders than the caller does.
+pub(crate) fn installing_profile(weald: &Path) -> String {
+    let weald = weald.display().to_string();
+    let weald = shlex::try_quote(&weald).unwrap_or_default();
+    format!("sudo {weald} install apparmor")
+}
+
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
@@ -568,5 +584,50 @@ impl From<io::Error> for Failure {
             io::ErrorKind::BrokenPipe => Self::new("output_closed", exit::DONE, ""),
             _ => Self::new("io", exit::REFUSED, error.to_string()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A system on which one file of `/proc/sys` has this text.
+    fn system(name: &str, text: &str) -> impl Fn(&Path) -> Option<String> {
+        let file = Path::new("/proc/sys").join(name);
+        move |asked| (asked == file).then(|| format!("{text}\n"))
+    }
+
+    #[test]
+    fn u20_the_first_refusal_names_the_command_that_installs_the_profile() {
+        let weald = Path::new("/home/me/.cargo/bin/weald");
+        let apparmor = "kernel/apparmor_restrict_unprivileged_userns";
+        let hint = |read: &dyn Fn(&Path) -> Option<String>, level| {
+            enabling("user namespaces", level, || {
+                allowing_namespaces(weald, read)
+            })
+        };
+        let full = hint(&system(apparmor, "1"), Level::Full);
+        let command = "sudo /home/me/.cargo/bin/weald install apparmor";
+        assert_eq!(
+            full,
+            format!(
+                "{command}; or accept a weaker sandbox, which confines writes, but not modes of files outside, and shows other processes and weald's records: weald config set sandbox.level landlock"
+            )
+        );
+        // Level landlock needs no namespace: nothing weaker is left to accept.
+        assert_eq!(hint(&system(apparmor, "1"), Level::Landlock), command);
+        for (name, text, wanted) in [
+            (apparmor, "0", "a container or a filter"),
+            (
+                "user/max_user_namespaces",
+                "0",
+                "sudo sysctl -w user.max_user_namespaces=10000;",
+            ),
+        ] {
+            let hint = hint(&system(name, text), Level::Full);
+            assert!(hint.starts_with(wanted), "{hint}");
+        }
+        let spaced = installing_profile(Path::new("/home/a b/weald"));
+        assert_eq!(spaced, "sudo '/home/a b/weald' install apparmor");
     }
 }

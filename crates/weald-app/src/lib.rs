@@ -71,8 +71,8 @@ pub use weald_control::standing::{CopyOf, Standing};
 pub use weald_control::task_import::{BadLines, Imported};
 pub use weald_control::tasks::{Claimed, Finished, NewTask, TaskDetail, TaskError};
 pub use weald_integrations::{
-    ChangedConfig, Client, Direction, EditError, FileOutcome, GitLink, Homes, InstallError,
-    Installation, Kept, KeptBecause,
+    AppArmorProfile, ChangedConfig, Client, Direction, EditError, FileOutcome, GitLink, Homes,
+    InstallError, Installation, Kept, KeptBecause,
 };
 pub use weald_integrations::{
     Source, SourceError, UpdateError, follow_for_tracker, has_failed_updates,

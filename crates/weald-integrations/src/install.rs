@@ -4,6 +4,7 @@
 //! that changed meanwhile stays as it is; what is not weald's stays as it is, byte for byte. `clients` says what belongs
 //! where, `edit` and the `in_…` modules change texts, `applying` changes files, `records` remembers what was there.
 
+mod apparmor;
 mod applying;
 mod clients;
 mod edit;
@@ -21,6 +22,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+pub use apparmor::AppArmorProfile;
 pub use edit::EditError;
 pub use git_link::GitLink;
 
@@ -151,6 +153,12 @@ pub enum InstallError {
     /// Something else is where a link should be.
     #[error("{} already exists and was not written by weald", .path.display())]
     Taken { path: PathBuf },
+    /// AppArmor's parser did not take the profile.
+    #[error("{why}")]
+    AppArmor { why: String },
+    /// A profile can't name the program.
+    #[error("an AppArmor profile can't name {}: the path has characters that mean something else there", .path.display())]
+    OddPath { path: PathBuf },
 }
 
 impl Installation<'_> {

@@ -5,7 +5,7 @@ mod install;
 mod sources;
 
 pub use install::{
-    ChangedConfig, Client, Direction, EditError, FileOutcome, GitLink, Homes, InstallError,
-    Installation, Kept, KeptBecause,
+    AppArmorProfile, ChangedConfig, Client, Direction, EditError, FileOutcome, GitLink, Homes,
+    InstallError, Installation, Kept, KeptBecause,
 };
 pub use sources::{Source, SourceError, UpdateError, follow_for_tracker, has_failed_updates};

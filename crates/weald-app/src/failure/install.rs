@@ -3,7 +3,7 @@
 use crate::{EditError, InstallError};
 use serde_json::json;
 
-use super::Failure;
+use super::{ACCEPT, Failure};
 use crate::exit;
 
 /// Where Claude Code's settings name weald's marketplace.
@@ -61,6 +61,11 @@ impl From<InstallError> for Failure {
                 .details(json!({"path": path, "to": to})),
             InstallError::Taken { path } => refused("name_taken")
                 .hint("move it out of the way, then run this again")
+                .details(json!({"path": path})),
+            InstallError::AppArmor { .. } => refused("apparmor")
+                .hint(format!("the profile needs AppArmor 4.0; or accept a weaker sandbox: {ACCEPT}")),
+            InstallError::OddPath { path } => refused("program_name")
+                .hint("install weald as /usr/bin/weald, or in another directory, then run this again")
                 .details(json!({"path": path})),
         }
     }

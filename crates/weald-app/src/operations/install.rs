@@ -6,9 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Operation;
 use crate::called_as::CalledAs;
+use crate::failure::installing_profile;
 use crate::{
-    Call, ChangedConfig, Client, Direction, Failure, FileOutcome, GitLink, Homes, Installation,
-    KeptBecause, exit,
+    AppArmorProfile, Call, ChangedConfig, Client, Direction, Failure, FileOutcome, GitLink, Homes,
+    Installation, KeptBecause, exit,
 };
 
 entries!(ConnectProgram);
@@ -27,6 +28,8 @@ pub enum Program {
     Opencode,
     /// git, which then runs weald as `git weald`. Never for one project alone.
     Git,
+    /// AppArmor, which then lets weald create user namespaces. Never for one project alone; needs root.
+    Apparmor,
 }
 
 impl Program {
@@ -36,7 +39,7 @@ impl Program {
             Self::Codex => Some(Client::Codex),
             Self::Gemini => Some(Client::Gemini),
             Self::Opencode => Some(Client::Opencode),
-            Self::Git => None,
+            Self::Git | Self::Apparmor => None,
         }
     }
 
@@ -48,6 +51,7 @@ impl Program {
             Self::Gemini => "gemini",
             Self::Opencode => "opencode",
             Self::Git => "git",
+            Self::Apparmor => "apparmor",
         }
     }
 }
@@ -121,7 +125,8 @@ impl Operation for ConnectProgram {
         };
         let files = match self.program.client() {
             Some(client) => self.edit(call, client, &own, direction)?,
-            None => vec![self.link(&own, direction)?],
+            None if self.program == Program::Git => vec![self.link(&own, direction)?],
+            None => vec![self.profile(&own, direction)?],
         };
         let changed = files
             .iter()
@@ -190,13 +195,34 @@ impl ConnectProgram {
         })
     }
 
+    fn profile(&self, own: &CalledAs, direction: Direction) -> Result<ChangedConfig, Failure> {
+        if self.project {
+            let message = "an AppArmor profile can't be installed for one project";
+            return Err(
+                Failure::new("usage", exit::USAGE, message).hint(installing_profile(&own.program))
+            );
+        }
+        // AppArmor compares the path that remains when all links are followed.
+        let program = own.program.canonicalize()?;
+        let profile = AppArmorProfile::of(&program)?;
+        if self.dry_run {
+            return Ok(profile.look(direction)?);
+        }
+        if !rustix::process::geteuid().is_root() {
+            let message = "AppArmor profiles are root's; nothing was changed";
+            return Err(Failure::new("root_needed", exit::REFUSED, message)
+                .hint(installing_profile(&program)));
+        }
+        Ok(profile.perform(direction)?)
+    }
+
     /// What a person has to know or to do besides.
     fn notes(&self, own: &CalledAs, outcome: Connected, files: &[ChangedConfig]) -> Vec<String> {
         if self.remove {
             return files.iter().flat_map(|file| self.kept(file)).collect();
         }
         let mut notes = Vec::new();
-        if !own.is_on_path {
+        if !own.is_on_path && self.program != Program::Apparmor {
             let program = own.program.display();
             notes.push(match self.program {
                 Program::Git => format!("git finds it once the folder of {program} is in PATH"),
@@ -223,7 +249,14 @@ impl ConnectProgram {
     /// The command that takes out what this one puts in.
     fn way_out(&self) -> String {
         let place = if self.project { " --project" } else { "" };
-        format!("weald install {}{place} --remove", self.program.as_str())
+        let root = match self.program {
+            Program::Apparmor => "sudo ",
+            _ => "",
+        };
+        format!(
+            "{root}weald install {}{place} --remove",
+            self.program.as_str()
+        )
     }
 
     /// What stays in a file, and why.

@@ -9,13 +9,13 @@ use weald_app::operations::install::{self, ConnectProgram, Connected, Connection
 use crate::context::Context;
 use crate::ui::{DIM, Out, clean, paint};
 
-/// Connect weald to a coding agent or to git
+/// Connect weald to a coding agent, git or AppArmor
 ///
 /// Edits only weald's own entries in that program's settings and shows every change. Running it again changes nothing;
 /// `--remove` takes the entries out.
 ///
 /// claude gets a plugin (hooks, MCP server, skill); codex an MCP server, hooks and instructions; gemini and opencode an MCP
-/// server; git gets `git weald`.
+/// server; git gets `git weald`; AppArmor gets a profile that lets weald create user namespaces.
 #[derive(Args)]
 pub struct Install {
     /// Program to connect
@@ -47,6 +47,8 @@ enum Program {
     Opencode,
     /// git, as `git weald`
     Git,
+    /// AppArmor (Ubuntu 24.04 needs it; run with sudo)
+    Apparmor,
 }
 
 impl Install {
@@ -58,6 +60,7 @@ impl Install {
                 Program::Gemini => install::Program::Gemini,
                 Program::Opencode => install::Program::Opencode,
                 Program::Git => install::Program::Git,
+                Program::Apparmor => install::Program::Apparmor,
             },
             project: self.project,
             remove: self.remove,

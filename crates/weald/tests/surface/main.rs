@@ -1,5 +1,6 @@
 //! What people see and type: one module for each theme.
 
+mod apparmor;
 mod configuration;
 mod demo;
 mod gate;
