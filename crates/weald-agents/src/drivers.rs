@@ -7,6 +7,8 @@
 mod claude;
 mod codex;
 mod command;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod limits;
 mod program;
 mod seeding;

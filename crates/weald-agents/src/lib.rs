@@ -26,6 +26,10 @@ mod suspending;
 mod terminals;
 mod verdicts;
 
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub use drivers::fuzzing;
+
 pub use briefing::Prepared;
 pub use error::AgentError;
 pub use homes::is_home_in_use;

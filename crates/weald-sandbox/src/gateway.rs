@@ -13,6 +13,8 @@
 //! What is dialed is decided by the launcher's copy of the address, and again by what a name stands for at that moment.
 
 mod dialing;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod names;
 mod refusals;
 mod relay;

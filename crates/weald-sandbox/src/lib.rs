@@ -40,6 +40,10 @@ mod temporary;
 mod terminal;
 mod view;
 
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub use gateway::fuzzing;
+
 pub use availability::{require_level, strongest_level};
 pub use broker_socket::broker_connection;
 pub use deletion::delete_folder;

@@ -13,6 +13,8 @@
 //! `wire.rs` has the format of the socket: a browser's terminal is one more viewer.
 
 mod device;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod guarded;
 mod host;
 mod picture;

@@ -116,17 +116,17 @@ fn answer(gateway: &Gateway, question: &[u8], asker: u16) -> Option<Vec<u8>> {
 }
 
 /// One question.
-struct Asked<'q> {
+pub(super) struct Asked<'q> {
     /// In small letters, without the last dot; `None` for one that no host has.
-    name: Option<String>,
+    pub(super) name: Option<String>,
     kind: u16,
     /// As it was sent, to be repeated.
-    section: &'q [u8],
+    pub(super) section: &'q [u8],
 }
 
 impl<'q> Asked<'q> {
     /// Reads a message; `None` if it is no question at all, a code if it can't be answered.
-    fn read(message: &'q [u8]) -> Option<Result<Self, u8>> {
+    pub(super) fn read(message: &'q [u8]) -> Option<Result<Self, u8>> {
         let header: &[u8; 12] = message.first_chunk()?;
         if header[2] & 0x80 != 0 {
             return None;
@@ -171,7 +171,12 @@ impl<'q> Asked<'q> {
     }
 }
 
-fn reply(question: &[u8], section: &[u8], code: u8, address: Option<Ipv4Addr>) -> Vec<u8> {
+pub(super) fn reply(
+    question: &[u8],
+    section: &[u8],
+    code: u8,
+    address: Option<Ipv4Addr>,
+) -> Vec<u8> {
     let count = u8::from(!section.is_empty());
     // An answer; recursion as it was asked for, and available.
     let mut all = vec![
