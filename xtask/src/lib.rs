@@ -1,11 +1,12 @@
 //! Tasks for people who work on weald.
 //!
 //! `bench` measures, always against something in the same run; `tidy` reads the sources and says what breaks a house
-//! rule. The tidy test (`tests/tidy.rs`) fails on any finding. `measure` counts what the sources consist of. `faces`
+//! rule. `dist` builds packages. The tidy test (`tests/tidy.rs`) fails on any finding. `measure` counts what the sources consist of. `faces`
 //! prints who can set which field of an operation. `storm` kills
 //! processes of weald and looks for what was lost.
 
 pub mod bench;
+pub mod dist;
 pub mod faces;
 pub mod measure;
 pub mod promises;

@@ -19,6 +19,8 @@ enum Command {
     Bench(Bench),
     /// Kill weald at every labelled step and at random moments, and look whether anything was lost
     Storm(xtask::storm::Options),
+    /// Build the packages: static binary, tarball, .deb, installer, checksums
+    Dist(xtask::dist::Options),
     /// Say what in the sources breaks a house rule
     Tidy,
     /// Print docs/operations.md: who can set which field of an operation
@@ -89,6 +91,7 @@ fn main() -> ExitCode {
         Command::Bench(Bench::NetworkClient { address, result }) => {
             xtask::bench::network::client(address, &result)
         }
+        Command::Dist(options) => xtask::dist::run(&options),
         Command::Storm(options) => xtask::storm::run(&options),
         Command::Tidy => xtask::tidy::report(),
         Command::Faces => xtask::faces::report(),

@@ -33,6 +33,10 @@ fn u20_install_apparmor_shows_a_profile_for_this_binary_and_wants_root() {
     }
     let refused = env.weald_alone(&["install", "apparmor"]);
     assert_eq!(refused.code, 1, "{refused:#?}");
-    assert!(refused.stderr.contains("AppArmor profiles are root's; nothing was changed"));
+    assert!(
+        refused
+            .stderr
+            .contains("AppArmor profiles are root's; nothing was changed")
+    );
     assert!(refused.stderr.contains(&command), "{}", refused.stderr);
 }
