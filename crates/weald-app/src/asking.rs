@@ -159,6 +159,9 @@ pub struct LandWish {
     /// How it is expected to land; refused if that is not as configured.
     #[serde(default)]
     pub strategy: Option<Strategy>,
+    /// The message of the commit that lands.
+    #[serde(default)]
+    pub message: Option<String>,
     /// What was done, for the task that is completed by it.
     #[serde(default)]
     pub report: Option<String>,

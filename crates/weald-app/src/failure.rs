@@ -148,6 +148,12 @@ impl Failure {
         Self::new("usage", exit::USAGE, message).hint("leave one of them out")
     }
 
+    /// A message that can't be that of a landing.
+    pub fn bad_message(what: &str) -> Self {
+        let message = format!("{what}; nothing was done");
+        Self::new("usage", exit::USAGE, message).hint("weald land NAME -m MESSAGE")
+    }
+
     /// A length of time that no clock can be moved by.
     pub fn not_a_time(argument: &str) -> Self {
         let message = format!("invalid value for {argument}: a duration is below ten years");

@@ -40,6 +40,13 @@ words! {
     }
 }
 
+impl Strategy {
+    /// True if one new commit lands, which needs a message; otherwise commits land with their own.
+    pub fn makes_one_commit(self) -> bool {
+        matches!(self, Self::Squash | Self::Merge)
+    }
+}
+
 impl LandingStatus {
     /// True until it has ended.
     pub fn is_open(self) -> bool {
@@ -167,6 +174,9 @@ pub struct Landing {
     /// The token of the task's claim, for its completion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_token: Option<Token>,
+    /// The message of the commit that lands, if one was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
     /// What is reported when its task is completed by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<String>,
@@ -234,6 +244,7 @@ impl Landing {
             queued_by: None,
             waiter: None,
             task_token: None,
+            message: None,
             report: None,
             keep: false,
             interim: false,

@@ -5,6 +5,12 @@
 
 use crate::landing::Strategy;
 
+/// The message of a commit that nobody gave one.
+pub const WORK_IN_PROGRESS: &str = "Work in progress";
+
+/// How long a subject may become that is made of several, in characters.
+const SUBJECT: usize = 72;
+
 /// One of the commits that land.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LandedCommit {
@@ -24,6 +30,12 @@ impl LandedCommit {
 #[derive(Debug, Clone, Default)]
 pub struct LandingNotes<'n> {
     pub strategy: Strategy,
+    /// The words that were given for it.
+    pub message: Option<&'n str>,
+    /// Whether weald adds lines of its own below the words.
+    pub trailers: bool,
+    /// The files that it changes; asked only if nothing else says what it is about.
+    pub paths: &'n [String],
     /// The configured template; empty for the default.
     pub template: &'n str,
     pub tree: &'n str,
@@ -46,70 +58,95 @@ pub fn main_author(commits: &[LandedCommit]) -> Option<&LandedCommit> {
     commits.iter().rfind(|one| one.author == chosen.author)
 }
 
-/// The message of a squash or a merge.
+/// The message of a squash or a merge: the words that were given for it, or those of its commits and its task.
 pub fn compose(notes: &LandingNotes<'_>, commits: &[LandedCommit]) -> String {
-    let (subject, body) = match (notes.strategy, commits) {
-        _ if !notes.template.is_empty() => (fill(notes), String::new()),
-        (Strategy::Merge, _) => (merge_subject(notes), String::new()),
-        (_, [only]) if notes.task.is_none() => split(only),
-        _ => squash_words(notes, commits),
+    let words = match notes.message {
+        Some(message) => message.trim().to_owned(),
+        None if !notes.template.is_empty() => fill(notes, commits),
+        None if notes.strategy == Strategy::Merge => merge_words(notes, commits),
+        None => squash_words(notes, commits),
     };
-    let mut message = subject.trim_end().to_owned();
-    if !body.trim().is_empty() {
-        message.push_str("\n\n");
-        message.push_str(body.trim());
-    }
-    message.push_str("\n\n");
-    for line in trailers(notes, commits) {
-        message.push_str(&line);
-        message.push('\n');
-    }
-    message
+    let words = words.trim_end();
+    let mut trailers = trailers(notes, commits);
+    trailers.retain(|line| words.lines().all(|known| known != line));
+    let gap = match (trailers.is_empty(), ends_in_trailers(words)) {
+        (true, _) => "",
+        // git reads one block of them.
+        (false, true) => "\n",
+        (false, false) => "\n\n",
+    };
+    format!("{words}{gap}{}\n", trailers.join("\n"))
 }
 
-fn merge_subject(notes: &LandingNotes<'_>) -> String {
+/// Whether the last paragraph of a message is trailers.
+fn ends_in_trailers(message: &str) -> bool {
+    let is_trailer = |line: &str| {
+        let key = line.split_once(": ").map_or("", |(key, _)| key);
+        !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+    };
+    let last = message.rsplit_once("\n\n");
+    last.is_some_and(|(_, last)| last.lines().all(is_trailer))
+}
+
+fn merge_words(notes: &LandingNotes<'_>, commits: &[LandedCommit]) -> String {
     match &notes.task {
         Some((id, subject, _)) => format!("Merge task {id}: {subject}"),
-        None => format!("Merge tree {}", notes.tree),
+        None => format!("Merge {}: {}", notes.tree, summary(notes, commits)),
     }
 }
 
-/// A single commit keeps its words; its trailers are written again below.
-fn split(commit: &LandedCommit) -> (String, String) {
-    let rest = commit.message.trim().split_once('\n');
-    let body = rest.map_or("", |(_, body)| body);
-    let kept = body.lines().filter(|line| co_author(line).is_none());
-    let body: Vec<_> = kept.collect();
-    (commit.subject().to_owned(), body.join("\n"))
+/// The commits whose message is somebody's own.
+fn worded(commits: &[LandedCommit]) -> Vec<&LandedCommit> {
+    let is_own = |commit: &&LandedCommit| commit.subject() != WORK_IN_PROGRESS;
+    commits.iter().filter(is_own).collect()
 }
 
-fn squash_words(notes: &LandingNotes<'_>, commits: &[LandedCommit]) -> (String, String) {
-    let subject = match (&notes.task, commits) {
-        (Some((_, subject, _)), _) => (*subject).to_owned(),
-        (None, _) => notes.tree.to_owned(),
+/// A single commit keeps its words; what weald adds below them is left out.
+fn words_of(notes: &LandingNotes<'_>, commit: &LandedCommit) -> String {
+    let kept = |line: &&str| !notes.trailers || co_author(line).is_none();
+    let lines: Vec<_> = commit.message.trim().lines().filter(kept).collect();
+    lines.join("\n")
+}
+
+fn squash_words(notes: &LandingNotes<'_>, commits: &[LandedCommit]) -> String {
+    let worded = worded(commits);
+    if let [only] = worded[..] {
+        return words_of(notes, only);
+    }
+    let (subject, description) = match notes.task {
+        Some((_, subject, description)) => (subject.to_owned(), description.trim()),
+        None => (summary(notes, commits), ""),
     };
-    let description = notes.task.as_ref().map_or("", |(_, _, text)| text).trim();
-    let mut body = description.to_owned();
-    let listed = commits.iter().map(LandedCommit::subject);
-    let listed: Vec<_> = listed.filter(|line| *line != subject).collect();
-    if !listed.is_empty() {
-        if !body.is_empty() {
-            body.push_str("\n\n");
-        }
-        body.push_str(
-            &listed
-                .iter()
-                .map(|line| format!("- {line}\n"))
-                .collect::<String>(),
-        );
-    }
-    (subject, body)
+    let listed = worded.iter().map(|commit| commit.subject());
+    let listed: Vec<_> = listed
+        .filter(|line| *line != subject)
+        .map(|line| format!("- {line}"))
+        .collect();
+    let parts = [subject, description.to_owned(), listed.join("\n")];
+    let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join("\n\n")
 }
 
-fn fill(notes: &LandingNotes<'_>) -> String {
+/// One line about work that has no task: from its commits, or from the files that it changes.
+fn summary(notes: &LandingNotes<'_>, commits: &[LandedCommit]) -> String {
+    let subjects: Vec<_> = worded(commits).iter().map(|one| one.subject()).collect();
+    let joined = subjects.join("; ");
+    match (&subjects[..], notes.paths) {
+        ([], []) => notes.tree.to_owned(),
+        ([], [one]) => format!("Update {one}"),
+        ([], [one, other]) => format!("Update {one} and {other}"),
+        ([], [first, rest @ ..]) => format!("Update {first} and {} more files", rest.len()),
+        ([_], _) => joined,
+        (_, _) if joined.chars().count() <= SUBJECT => joined,
+        ([first, rest @ ..], _) => format!("{first} and {} more", rest.len()),
+    }
+}
+
+fn fill(notes: &LandingNotes<'_>, commits: &[LandedCommit]) -> String {
+    let summary = summary(notes, commits);
     let (id, subject) = match &notes.task {
         Some((id, subject, _)) => (id.as_str(), *subject),
-        None => ("", notes.tree),
+        None => ("", summary.as_str()),
     };
     let value = |name: &str| match name {
         "name" => Some(notes.tree),
@@ -163,6 +200,9 @@ fn next_placeholder(text: &str) -> Option<(&str, &str, &str)> {
 
 fn trailers(notes: &LandingNotes<'_>, commits: &[LandedCommit]) -> Vec<String> {
     let mut lines = Vec::new();
+    if !notes.trailers {
+        return lines;
+    }
     if notes.strategy == Strategy::Squash {
         let author = main_author(commits).map(|one| one.author.as_str());
         let mut others: Vec<&str> = Vec::new();
@@ -216,6 +256,7 @@ mod tests {
             target: "main",
             base: "abc",
             gate: "none",
+            trailers: true,
             ..LandingNotes::default()
         }
     }
@@ -255,6 +296,95 @@ mod tests {
         assert_eq!(
             compose(&notes(), &only),
             "fix: it\n\nBecause.\n\nWeald-Tree: login\nWeald-Base: abc\nWeald-Gate: none\n"
+        );
+    }
+
+    #[test]
+    fn u6_the_best_words_that_there_are_become_the_message() {
+        let fix = || commit("Ann <a@x>", "Fix it\n\nBecause.\n\nFixes: #3");
+        let test = || commit("Ann <a@x>", "Test it");
+        let long = || commit("Ann <a@x>", &"long ".repeat(14));
+        let unworded = || commit("Ann <a@x>", WORK_IN_PROGRESS);
+        let task = Some(("7".to_owned(), "Fix the login", "It hangs."));
+        let paths = |count: usize| (1..=count).map(|n| format!("{n}.rs")).collect::<Vec<_>>();
+        for (message, task, commits, paths, expected) in [
+            // What was given, whatever else there is.
+            (
+                Some("Mine\n\nBody"),
+                &task,
+                vec![fix(), test()],
+                vec![],
+                "Mine\n\nBody",
+            ),
+            // The only commit's words.
+            (
+                None,
+                &task,
+                vec![fix()],
+                vec![],
+                "Fix it\n\nBecause.\n\nFixes: #3",
+            ),
+            (None, &None, vec![unworded(), test()], vec![], "Test it"),
+            // The task's.
+            (
+                None,
+                &task,
+                vec![fix(), test()],
+                vec![],
+                "Fix the login\n\nIt hangs.\n\n- Fix it\n- Test it",
+            ),
+            (
+                None,
+                &task,
+                vec![unworded()],
+                vec![],
+                "Fix the login\n\nIt hangs.",
+            ),
+            // A summary.
+            (
+                None,
+                &None,
+                vec![fix(), test()],
+                vec![],
+                "Fix it; Test it\n\n- Fix it\n- Test it",
+            ),
+            (None, &None, vec![unworded()], paths(1), "Update 1.rs"),
+            (
+                None,
+                &None,
+                vec![unworded()],
+                paths(2),
+                "Update 1.rs and 2.rs",
+            ),
+            (
+                None,
+                &None,
+                vec![unworded()],
+                paths(5),
+                "Update 1.rs and 4 more files",
+            ),
+            // Nothing is known but the name.
+            (None, &None, vec![], vec![], "login"),
+        ] {
+            let notes = LandingNotes {
+                message,
+                task: task.clone(),
+                paths: &paths,
+                trailers: false,
+                ..notes()
+            };
+            assert_eq!(compose(&notes, &commits), format!("{expected}\n"));
+        }
+        let many = compose(&notes(), &[long(), test(), fix()]);
+        assert!(many.contains("long and 2 more\n\n"), "{many}");
+        // Trailers make one block, and none stands there twice.
+        let signed = commit(
+            "Ann <a@x>",
+            "Fix it\n\nSigned-off-by: Ann <a@x>\nWeald-Tree: login",
+        );
+        assert_eq!(
+            compose(&notes(), &[signed]),
+            "Fix it\n\nSigned-off-by: Ann <a@x>\nWeald-Tree: login\nWeald-Base: abc\nWeald-Gate: none\n"
         );
     }
 

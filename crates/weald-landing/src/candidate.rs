@@ -4,7 +4,9 @@ use std::path::Path;
 
 use weald_core::config::Gate;
 use weald_core::landing::{Landing, Strategy};
-use weald_core::landing_message::{LandedCommit, LandingNotes, compose, main_author};
+use weald_core::landing_message::{
+    LandedCommit, LandingNotes, WORK_IN_PROGRESS, compose, main_author,
+};
 use weald_core::task::Task;
 use weald_core::tree::Tree;
 use weald_git::{Git, GitUser, MergeRequest, Merged, NewCommit, Person, commit_tree, merge_trees};
@@ -94,7 +96,14 @@ impl Landings<'_> {
             Some(_) => self.trees.config.policy_gate.as_str(),
             None => Gate::None.as_str(),
         };
-        let message = self.message(landing, tree, task.as_ref(), gate, &commits);
+        let message = self.message(
+            landing,
+            tree,
+            task.as_ref(),
+            gate,
+            &commits,
+            Some((tip, &merged)),
+        )?;
         let committer = self.committer()?;
         let author = match (landing.strategy, main_author(&commits)) {
             (Strategy::Squash, Some(commit)) => author_of(commit).unwrap_or(committer.clone()),
@@ -157,9 +166,19 @@ impl Landings<'_> {
         task: Option<&Task>,
         gate: &str,
         commits: &[LandedCommit],
-    ) -> String {
+        differ: Option<(&str, &str)>,
+    ) -> Result<String, LandError> {
+        let is_unworded = |commit: &LandedCommit| commit.message.trim() == WORK_IN_PROGRESS;
+        let differ = differ.filter(|_| task.is_none() && commits.iter().all(is_unworded));
+        let paths = match differ {
+            Some((tip, merged)) => self.changed_paths(tip, merged)?,
+            None => Vec::new(),
+        };
         let notes = LandingNotes {
             strategy: landing.strategy,
+            message: landing.message.as_deref(),
+            trailers: self.trees.config.landing_trailers,
+            paths: &paths,
             template: &self.trees.config.landing_message,
             tree: tree.name.as_str(),
             branch: &tree.branch,
@@ -174,7 +193,22 @@ impl Landings<'_> {
                 )
             }),
         };
-        compose(&notes, commits)
+        Ok(compose(&notes, commits))
+    }
+
+    /// The files in which two git trees differ, as they can stand in a line.
+    fn changed_paths(&self, one: &str, other: &str) -> Result<Vec<String>, LandError> {
+        let answer = self
+            .trees
+            .vault()
+            .git("diff-tree")
+            .args(["-r", "--name-only", "-z", one, other])
+            .run()?;
+        let text = String::from_utf8_lossy(&answer);
+        let paths = text.split_terminator('\0');
+        Ok(paths
+            .map(|path| path.replace(|c: char| c.is_control(), "?"))
+            .collect())
     }
 
     /// The commits of `head` that are news, oldest first; merges have no words.

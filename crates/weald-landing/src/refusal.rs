@@ -92,6 +92,10 @@ refusals! {
     TreeGone(tree: TreeName) => "tree_not_found",
         message("worktree {tree} is gone");
 
+    MessageUnused(strategy: &'static str) => "message_unused",
+        message("{strategy} lands commits with their own messages, so there is no commit for this one; nothing was done"),
+        hint("weald land --strategy squash -m MESSAGE; or leave -m out");
+
     TreeInOperation(tree: TreeName, operation: String) => "tree_in_operation",
         message("a {operation} is in progress in {tree}"),
         hint("finish it: weald run {tree} -- git {}", finishing(operation));

@@ -113,11 +113,12 @@ impl Landings<'_> {
             Strategy::Rebase | Strategy::Ff => format!("This reverts {before}..{after}."),
             _ => format!("This reverts commit {after}."),
         };
-        let mut message = format!("Revert \"{subject}\"\n\n{what}\n\n");
-        if let Some(task) = &landed.task {
-            message.push_str(&format!("Weald-Task: {task}\n"));
+        let mut message = format!("Revert \"{subject}\"\n\n{what}\n");
+        if self.trees.config.landing_trailers {
+            let task = landed.task.as_ref();
+            let task = task.map_or(String::new(), |task| format!("Weald-Task: {task}\n"));
+            message.push_str(&format!("\n{task}Weald-Reverts: {}\n", landed.id));
         }
-        message.push_str(&format!("Weald-Reverts: {}\n", landed.id));
         let committer = self.committer()?;
         let commit = commit_tree(
             vault.path(),

@@ -58,6 +58,8 @@ pub struct LandRequest {
     pub by_agent: bool,
     /// The supervisor of an agent asks, and settles the task itself if the work does not land.
     pub supervised: bool,
+    /// The message of the commit that lands, instead of one made from its commits and its task.
+    pub message: Option<String>,
     /// Commit what is not committed first, with these words.
     pub commit: Option<(CommitScope, String)>,
     /// What a look found just now, if one worktree is named.
@@ -67,6 +69,11 @@ pub struct LandRequest {
 impl Landings<'_> {
     /// The trees that are meant, those that others depend on first. Fails before anything is queued.
     pub(crate) fn landing_trees(&self, request: &LandRequest) -> Result<Vec<Tree>, LandError> {
+        let strategy = self.strategy(request);
+        let names_nothing = !strategy.makes_one_commit() && request.commit.is_none();
+        if request.message.is_some() && names_nothing {
+            return Err(Refusal::MessageUnused(strategy.as_str()).into());
+        }
         let mut found: Vec<Tree> = Vec::new();
         if request.names.is_empty() {
             found.push(self.trees.named(None)?);
@@ -170,6 +177,8 @@ impl Landings<'_> {
                 .notice(format!("landing {} with --force: {why}", tree.name));
         }
         let strategy = self.strategy(request);
+        let message = request.message.clone();
+        let message = message.filter(|_| strategy.makes_one_commit());
         let waiter = match request.no_wait {
             true => None,
             false => self.trees.me(),
@@ -186,6 +195,7 @@ impl Landings<'_> {
                     let same = Landing {
                         waiter,
                         task_token,
+                        message: message.or(same.message),
                         report: request.report.clone().or(same.report),
                         keep: same.keep && request.keep,
                         by_agent: same.by_agent && request.by_agent,
@@ -207,6 +217,7 @@ impl Landings<'_> {
                 let wanted = Landing {
                     strategy,
                     waiter,
+                    message,
                     report: request.report.clone(),
                     keep: request.keep,
                     interim: request.interim,
@@ -420,6 +431,7 @@ impl Landings<'_> {
         let request = LandRequest {
             strategy: Some(old.strategy),
             keep: old.keep,
+            message: old.message,
             ..LandRequest::default()
         };
         self.enqueue(&tree, &request)

@@ -4,6 +4,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use weald_core::config::Gate;
 use weald_core::id::{LandingId, TaskId, Token};
 use weald_core::landing::{Landing, LandingStatus, RevertCause, Strategy};
+use weald_core::landing_message::WORK_IN_PROGRESS;
 use weald_core::queue::QueuePause;
 
 use super::{Broker, Inside, Operation, asked};
@@ -23,6 +24,9 @@ entries!(
     RetryLanding,
     RecoverLanding
 );
+
+/// The longest message of a commit that lands.
+const LONGEST: usize = 64 << 10;
 
 /// A landing as programs see it, and the conflict that it left in a checkout, if it left one.
 #[derive(Debug)]
@@ -178,7 +182,7 @@ pub struct LandTrees {
     pub at_conflict: OnConflict,
     /// Commit these changes before.
     pub commit: Option<CommitScope>,
-    /// The message of that commit.
+    /// The message of the commit that lands, and of one that is made before.
     pub message: Option<String>,
     /// For the task that this completes.
     pub report: Option<String>,
@@ -189,9 +193,21 @@ impl Operation for LandTrees {
     type Output = Landed;
 
     fn validate(&self) -> Result<(), Failure> {
-        match self.dry_run && (self.no_wait || self.report.is_some()) {
-            true => Err(Failure::dry_run_alone()),
-            false => Ok(()),
+        if self.dry_run && (self.no_wait || self.report.is_some()) {
+            return Err(Failure::dry_run_alone());
+        }
+        let message = self.message.as_deref();
+        match message.map(|message| (message.trim().is_empty(), self.names.len())) {
+            Some((true, _)) => Err(Failure::bad_message("the message is empty")),
+            Some(_) if message.is_some_and(|text| text.len() > LONGEST || text.contains('\0')) => {
+                Err(Failure::bad_message(
+                    "a message has at most 64 KiB and no NUL",
+                ))
+            }
+            Some((_, 2..)) => Err(Failure::bad_message(
+                "one message can't name the work of several worktrees",
+            )),
+            _ => Ok(()),
         }
     }
 
@@ -220,6 +236,11 @@ impl Operation for LandTrees {
             }
         };
         let mut ids = Vec::new();
+        if self.names.is_empty() && ground.place.inside().is_none() && self.message.is_some() {
+            return Err(Failure::bad_message(
+                "a message needs the worktree that it is for",
+            ));
+        }
         if !self.names.is_empty() || ground.place.inside().is_some() {
             let stage = call.stage("importing the commits");
             let queued = Landings::new(&trees).queue_landings(&request)?;
@@ -242,6 +263,7 @@ impl Operation for LandTrees {
         let wish = LandWish {
             tree: self.names.first().cloned(),
             strategy: self.strategy,
+            message: self.message.clone(),
             report: self.report.clone(),
             dry_run: self.dry_run,
             no_wait: self.no_wait,
@@ -257,7 +279,8 @@ impl Operation for LandTrees {
 impl LandTrees {
     fn request(&self, call: &Call<'_>, ground: &Ground) -> Result<LandRequest, Failure> {
         let message = self.message.clone();
-        let message = message.unwrap_or_else(|| "Work in progress".to_owned());
+        let words = message.clone();
+        let words = words.unwrap_or_else(|| WORK_IN_PROGRESS.to_owned());
         Ok(LandRequest {
             names: self.names.clone(),
             strategy: self.strategy,
@@ -271,7 +294,8 @@ impl LandTrees {
             on_conflict: self.at_conflict,
             token: self.claim(call, ground)?,
             report: self.report.clone(),
-            commit: self.commit.map(|scope| (scope, message)),
+            message,
+            commit: self.commit.map(|scope| (scope, words)),
             found: None,
         })
     }

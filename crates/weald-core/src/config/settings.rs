@@ -216,8 +216,10 @@ settings! {
     landing_requires: Requirement = "landing.requires", Guarded(Requirement::WORDS), "nothing";
     /// how commits reach the target (`squash`, `merge`, `rebase`, `ff`)
     landing_strategy: Strategy = "landing.strategy", Choice(Strategy::WORDS), "squash";
-    /// message template of a landing; empty: from the task
+    /// message template of a landing; empty: from its commits and its task
     landing_message: String = "landing.message", Message, "";
+    /// add lines about task, worktree and authors to the message of a landing
+    landing_trailers: bool = "landing.trailers", Switch, "true";
     /// fetch the target before landing (`try`, `require`, `never`)
     landing_fetch: Fetch = "landing.fetch", Choice(Fetch::WORDS), "try";
     /// what happens to a landed worktree (`trash`, `keep`)

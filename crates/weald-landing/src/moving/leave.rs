@@ -74,6 +74,6 @@ impl Landings<'_> {
             Some(id) => self.trees.engine.look(|tx| tx.task(id))?,
             None => None,
         };
-        Ok(self.message(landing, &tree, task.as_ref(), "none", &commits))
+        self.message(landing, &tree, task.as_ref(), "none", &commits, None)
     }
 }

@@ -115,6 +115,7 @@ impl Lander for RunsLander<'_> {
             // An agent's task is completed by its supervisor, at the agent's end.
             interim: authority.agent.is_some(),
             token: authority.task.clone().zip(authority.token),
+            message: wish.message.clone(),
             report: wish.report.clone(),
             ..LandRequest::default()
         };

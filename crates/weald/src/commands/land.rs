@@ -54,9 +54,12 @@ pub struct Land {
     /// Commit tracked changes first, or all including untracked files
     #[arg(long, value_enum, value_name = "WHAT", num_args = 0..=1, default_missing_value = "tracked", require_equals = true)]
     commit: Option<CommitArg>,
-    /// Message of that commit (default: Work in progress)
-    #[arg(long, short, value_name = "TEXT", requires = "commit")]
-    message: Option<String>,
+    /// Message of the landed commit; each further -m is a paragraph
+    ///
+    /// Without it, the message is that of the only commit, or else the task's subject with a list of the commits. With
+    /// --commit, the commit made in the worktree gets it too. The strategies rebase and ff land commits as they are.
+    #[arg(long, short, value_name = "TEXT")]
+    message: Vec<String>,
     /// Report for the task that this completes
     #[arg(long, value_name = "TEXT", conflicts_with = "dry_run")]
     report: Option<String>,
@@ -118,7 +121,7 @@ impl Land {
                 CommitArg::Tracked => CommitScope::Tracked,
                 CommitArg::All => CommitScope::All,
             }),
-            message: self.message,
+            message: (!self.message.is_empty()).then(|| self.message.join("\n\n")),
             report: self.report,
         };
         answer(context, &caller, request)

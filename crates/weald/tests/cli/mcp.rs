@@ -260,8 +260,9 @@ fn p13_a_tree_goes_its_way_through_tools() {
     assert!(kinds.contains(&"dev.weald.tree.restored"), "{kinds:?}");
 
     assert_eq!(client.call("conflicts", json!({}))["pairs"], json!([]));
-    let landed = client.call("land", json!({"name": "a"}));
+    let landed = client.call("land", json!({"name": "a", "message": "From a tool"}));
     assert_eq!(landed["landings"][0]["outcome"], "landed");
+    assert_eq!(env.git(&["log", "-1", "--format=%s"]), "From a tool\n");
     let queue = client.call("land_status", json!({"name": "a"}));
     assert_eq!(queue["queue"][0]["outcome"], "landed");
     assert!(env.repo().join("new.py").exists());

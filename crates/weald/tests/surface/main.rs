@@ -1,10 +1,12 @@
 //! What people see and type: one module for each theme.
 
 mod apparmor;
+mod commits;
 mod configuration;
 mod demo;
 mod gate;
 mod listings;
+mod messages;
 mod undo;
 
 use weald_testkit::TestEnv;

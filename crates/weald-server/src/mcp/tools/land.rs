@@ -19,6 +19,8 @@ pub struct Input {
     name: Option<String>,
     /// What was done and how it was checked, for the task that is completed by it.
     report: Option<String>,
+    /// The message of the commit that lands; from its commits and its task unless given.
+    message: Option<String>,
     /// squash, merge, rebase or ff; as configured unless given.
     strategy: Option<String>,
     /// Only say what would happen.
@@ -61,7 +63,7 @@ impl Tool for Land {
             stop_on_conflict: false,
             at_conflict: OnConflict::Abort,
             commit: None,
-            message: None,
+            message: input.message,
             report: input.report,
         };
         let caller = Caller {
