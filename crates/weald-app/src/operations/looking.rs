@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use weald_core::name::TreeName;
 
 use super::{Broker, Caller, Inside, Operation, asked, parsed};
 use crate::screen::clean;
@@ -345,6 +346,9 @@ pub struct ShownBoard {
     pub board: Board,
     /// The lengths of lists that the board shows in part.
     pub total: BoardTotal,
+    /// Worktrees with commits that their branches in main do not have yet.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unimported: Vec<TreeName>,
 }
 
 /// How long the lists are that are shown in part. All others are whole.
@@ -364,9 +368,14 @@ impl Operation for ShowBoard {
         let me = call.actor(&ground.engine)?;
         let board = ground.engine.board(&ground.place, me.as_ref())?;
         let ready = board.ready_count;
+        // What can't be looked at is shown without it.
+        let trees = ground.trees_with_any_git(call);
+        let views = trees.ok().and_then(|trees| trees.list().ok());
+        let views = views.into_iter().flatten().filter(|view| view.unimported);
         Ok(ShownBoard {
             board,
             total: BoardTotal { ready },
+            unimported: views.map(|view| view.tree.name).collect(),
         })
     }
 }

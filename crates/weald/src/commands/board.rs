@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use weald_app::operations::looking::ShowBoard;
+use weald_app::operations::looking::{ShowBoard, ShownBoard};
 use weald_app::{Board, Failure};
 use weald_core::Timestamp;
 use weald_core::agent::Agent;
@@ -20,12 +20,11 @@ use crate::ui::{
 pub fn run(context: &Context<'_>) -> Result<u8, Failure> {
     let answer = context.perform(ShowBoard {})?;
     let now = context.now();
-    context
-        .ui
-        .show(&answer, |out| print(out, &answer.board, now))
+    context.ui.show(&answer, |out| print(out, &answer, now))
 }
 
-fn print(out: &mut Out, board: &Board, now: Timestamp) -> io::Result<()> {
+fn print(out: &mut Out, shown: &ShownBoard, now: Timestamp) -> io::Result<()> {
+    let board = &shown.board;
     if board.counts.is_empty() && board.trees.is_empty() && board.needs.is_empty() {
         writeln!(
             out,
@@ -50,7 +49,7 @@ fn print(out: &mut Out, board: &Board, now: Timestamp) -> io::Result<()> {
     print_agents(out, board)?;
     print_in_progress(out, board, now)?;
     print_ready(out, board)?;
-    print_trees(out, board, now)?;
+    print_trees(out, shown, now)?;
     print_queue(out, board, now)?;
     print_conflicts(out, board)?;
     print_sessions(out, board, now)
@@ -152,7 +151,8 @@ fn print_agents(out: &mut Out, board: &Board) -> io::Result<()> {
 }
 
 /// Trees without an agent.
-fn print_trees(out: &mut Out, board: &Board, now: Timestamp) -> io::Result<()> {
+fn print_trees(out: &mut Out, shown: &ShownBoard, now: Timestamp) -> io::Result<()> {
+    let board = &shown.board;
     let is_free = |tree: &&Tree| !has_agent(board, |agent| agent.tree_id == Some(tree.id));
     let trees: Vec<_> = board.trees.iter().filter(is_free).collect();
     if trees.is_empty() {
@@ -171,7 +171,12 @@ fn print_trees(out: &mut Out, board: &Board, now: Timestamp) -> io::Result<()> {
             ", running"
         };
         let used = ago(tree.last_used_at, now);
-        let state = format!("{task}{}{running}, used {used} ago", tree.status.as_str());
+        let unimported = match shown.unimported.contains(&tree.name) {
+            true => ", unimported",
+            false => "",
+        };
+        let status = tree.status.as_str();
+        let state = format!("{task}{status}{running}{unimported}, used {used} ago");
         writeln!(out, "  {} {}", paint(ACCENT, &tree.name), paint(DIM, state))?;
     }
     more(out, trees.len() as u64, trees.len().min(NAMED))
