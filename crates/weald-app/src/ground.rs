@@ -13,8 +13,8 @@ use weald_store::{DATABASE_FILE, SqliteStore};
 use crate::notify::notifying;
 
 use crate::{
-    Call, Engine, Failure, Host, Lines, LoadedConfig, Loosening, Place, RecordError, Settings,
-    Sources, SystemClock, SystemProcesses, Trees, agent_above, free_main, loosening,
+    Call, Engine, Failure, Host, LoadedConfig, Loosening, Place, RecordError, Settings, Sources,
+    SystemClock, SystemProcesses, Trees, agent_above, free_main, loosening,
 };
 
 impl Call<'_> {
@@ -234,7 +234,6 @@ impl Ground {
                 .unwrap_or_else(|_| directory.clone()),
             actor: call.actor(&self.engine)?,
             narration: call.narration,
-            lines: Lines::default(),
             cancel: call.cancel.clone(),
             free_main,
         };

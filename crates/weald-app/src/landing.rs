@@ -1,16 +1,18 @@
 //! Landing, as every face does it: the queue is worked until what was asked for has ended.
 
-use std::sync::Arc;
+mod watching;
 
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use weald_core::id::LandingId;
 use weald_core::landing::{Landing, LandingStatus};
 
+pub use watching::LandingWatch;
+
 use crate::failure::landing::refusal_exit;
 use crate::{
-    Call, Failure, Ground, LandError, LandRequest, Landings, LeftConflict, Lines, OnConflict,
-    QueueEnd, Trees, exit, last_output,
+    Call, Failure, Ground, LandError, LandRequest, Landings, LeftConflict, OnConflict, QueueEnd,
+    Trees, exit, last_output,
 };
 
 /// The number of a landing that was not recorded.
@@ -64,13 +66,16 @@ pub fn work_landings(
         true => Landings::new(&ground.trees(call)?).queue()?.open,
         false => Vec::new(),
     };
+    let told: Vec<_> = before.iter().map(|landing| landing.id).collect();
+    let told = [&told[..], ids].concat();
     let stage = call.stage("working the queue");
+    let mut watch = LandingWatch::new(&ground.config().gate_command);
     let worked = match mode {
         Mode::Queue => Ok(QueueEnd::Done),
         Mode::Work => loop {
-            let (mut trees, shown) = (ground.trees(call)?, Arc::clone(&stage));
-            trees.host.lines = Lines::to(move |line| shown.line(line));
-            match Landings::new(&trees).work_queue(ids, request) {
+            let trees = ground.trees(call)?;
+            let work = || Landings::new(&trees).work_queue(ids, request);
+            match watch.during(&trees, &*stage, &told, work) {
                 Ok(QueueEnd::Reload) => {
                     call.tell(&ground.engine);
                     ground = call.landing_ground()?;
@@ -96,8 +101,8 @@ pub fn work_landings(
     // A gate may have taken a spare.
     call.refill_pool(&trees, &ground.place.root());
     call.keep_vault_up(&trees, &ground.place.root());
-    let told = before.iter().map(|landing| &landing.id).chain(ids);
     let landings: Vec<_> = told
+        .iter()
         .map(|id| Landings::new(&trees).landing(*id))
         .collect::<Result<_, _>>()?;
     let mut beside = Beside::default();

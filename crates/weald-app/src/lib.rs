@@ -80,12 +80,13 @@ pub use weald_integrations::{
 pub use weald_landing::{
     ApprovedCommit, ApprovedFile, Clash, CommitScope, Hunk, LandError, LandRequest, Landings,
     LeftConflict, Observed, OnConflict, PathConflict, QueueEnd, QueueView, Radar, Review, Told,
-    Unknown, Unrecorded, Verification, WorkPatch, approval_folder, free_main, last_output,
+    Unknown, Unrecorded, Verification, WorkPatch, approval_folder, free_main, gate_log,
+    last_output,
 };
 pub use weald_trees::{
     AdoptError, Adoption, Against, Binding, BranchExists, BranchOutcome, BroughtBack, ChangedFile,
     CommandResult, CreateOutcome, Created, Diff, DiffStyle, Dirty, Edit, Exited, ForeignTree,
-    Found, Holder, Host, KeptCommit, KeptWork, Lines, NewTree, OwnProgram, Patience, PoolStatus,
+    Found, Holder, Host, KeptCommit, KeptWork, NewTree, OwnProgram, Patience, PoolStatus,
     Population, Proposed, PurgeRequest, Purged, RemoveRequest, Removed, RunFolder, RunRequest,
     RunSandbox, ScopeError, SetupReport, SnapshotRestored, SnapshotView, SyncOutcome, Synced,
     TrashEntry, TreeError, TreePorts, TreeView, Trees, Trust, Wanted, Wishes, bound_for, quoted,

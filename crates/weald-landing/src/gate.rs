@@ -8,7 +8,7 @@ mod log;
 mod receipts;
 mod running;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -33,6 +33,15 @@ pub(crate) struct GateRequest<'g> {
     /// The commit, in the vault.
     pub candidate: &'g str,
     pub command: &'g str,
+}
+
+/// The log of a landing's newest test, also of one that still runs, by the private folder.
+pub fn gate_log(private: &Path, landing: &Landing) -> Option<PathBuf> {
+    if landing.status.is_open() {
+        return log::newest(&private.join(LOGS), landing.id);
+    }
+    let kept = || landing.gate.as_ref()?.log.clone();
+    landing.log.clone().or_else(kept)
 }
 
 /// What a gate said.
@@ -171,16 +180,6 @@ impl Landings<'_> {
             self.trees.now()?
         );
         Ok(Log::begin(&folder, &name, &head).map_err(weald_trees::at(&folder))?)
-    }
-
-    /// The log of a landing's newest test, also of one that still runs.
-    pub fn gate_log(&self, landing: &Landing) -> Option<PathBuf> {
-        let kept = || landing.gate.as_ref()?.log.clone();
-        let newest = || log::newest(&self.trees.place.private().join(LOGS), landing.id);
-        match landing.status.is_open() {
-            true => newest(),
-            false => landing.log.clone().or_else(kept),
-        }
     }
 
     /// The git tree of a commit in the vault.

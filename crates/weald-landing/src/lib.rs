@@ -44,6 +44,7 @@ use differences::Difference;
 pub use approval::{ApprovedCommit, ApprovedFile, Review, approval_folder};
 pub use commit::CommitScope;
 pub use error::LandError;
+pub use gate::gate_log;
 pub use lander::QueueEnd;
 pub use moving::{FENCE, Leftover, LeftoverKind, plans};
 pub use moving::{LeftConflict, free_main};

@@ -30,7 +30,6 @@ mod keep;
 mod kept_work;
 mod large_files;
 mod layout;
-mod lines;
 mod locking;
 mod main_refs;
 mod new_tree;
@@ -109,7 +108,6 @@ pub use gate_tree::{GATES, GateTree};
 pub use guard::{Edit, bound_for};
 pub use inside::{ChangedFile, Diff, DiffStyle, Look, run_if_inside};
 pub use kept_work::{BroughtBack, KeptCommit, KeptWork, Wanted};
-pub use lines::Lines;
 pub use locking::{SEALED, has_task_lock, is_own_lock, locked_text};
 pub use new_tree::{BranchExists, CreateOutcome, Created, NewTree};
 pub use own_program::OwnProgram;
@@ -147,8 +145,6 @@ pub struct Host {
     pub actor: Option<SessionName>,
     /// Where the output of a set-up goes, and of hooks that take their time.
     pub narration: fn() -> Box<dyn io::Write + Send>,
-    /// Hears what a gate prints.
-    pub lines: Lines,
     /// What may ask for the end of whatever is done with the trees.
     pub cancel: Cancel,
     /// Ends the landing that holds main's refs though its lease has run out; true when they are free.

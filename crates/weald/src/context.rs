@@ -10,7 +10,7 @@ use weald_app::{App, Call, Environment, Failure};
 use weald_server::broker::{Brokers, Client};
 
 use crate::global::GlobalArgs;
-use crate::ui::Ui;
+use crate::ui::{Above, Ui};
 
 pub struct Context<'a> {
     pub ui: &'a Ui,
@@ -33,6 +33,7 @@ pub fn app_of(global: &GlobalArgs) -> Result<App, Failure> {
     let directory = std::env::current_dir().map_err(|source| Failure::no_directory(&source))?;
     let narration = || -> Box<dyn std::io::Write + Send> {
         let stderr = AutoStream::auto(std::io::stderr());
+        let stderr = Above::new(stderr, std::io::stderr().is_terminal());
         Box::new(Screen::new(stderr, Form::Text))
     };
     let environment = Environment::read();

@@ -13,7 +13,7 @@ use weald_app::supervision::{Look, SUPERVISOR_LOG, Tail};
 use weald_app::{Failure, Ground, agent_folder, open_own};
 use weald_core::agent::AgentId;
 
-use crate::ui::{Ui, line_width, nobody_reads};
+use crate::ui::{Above, Ui, line_width, nobody_reads};
 
 /// Shows an agent's output, and what its supervisor says, as far as it is new.
 pub fn output_of(ui: &Ui, ground: &Ground, id: AgentId) -> Result<Shown, Failure> {
@@ -49,7 +49,8 @@ impl Narration {
             let _ = file.read_to_string(&mut text);
         }
         // With stderr closed there is nobody to tell.
-        let _ = io::stderr().write_all(clean(&text).as_bytes());
+        let mut stderr = Above::new(io::stderr(), io::stderr().is_terminal());
+        let _ = stderr.write_all(clean(&text).as_bytes());
         Ok(())
     }
 }
@@ -131,7 +132,10 @@ impl Log {
             screen: Screen::new(
                 match ui.is_json() {
                     true => Box::new(AutoStream::auto(io::stderr())),
-                    false => Box::new(AutoStream::auto(io::stdout())),
+                    false => {
+                        let stdout = AutoStream::auto(io::stdout());
+                        Box::new(Above::new(stdout, io::stdout().is_terminal()))
+                    }
                 },
                 Form::Text,
             ),

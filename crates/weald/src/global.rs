@@ -15,6 +15,9 @@ pub struct GlobalArgs {
     /// Print one JSON object for programs
     #[arg(long, global = true, help_heading = GLOBAL)]
     json: bool,
+    /// Print no progress
+    #[arg(long, global = true, help_heading = GLOBAL)]
+    pub quiet: bool,
     /// When to colour the output
     #[arg(long, global = true, help_heading = GLOBAL, value_name = "WHEN", default_value = "auto")]
     pub color: ColorChoice,

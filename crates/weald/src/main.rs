@@ -49,7 +49,7 @@ fn answer() -> ExitCode {
     {
         return ExitCode::from(exit::NOT_RUN);
     }
-    let ui = Ui::new(cli.global.format(), cli.global.color);
+    let ui = Ui::new(cli.global.format(), cli.global.color).quiet(cli.global.quiet);
     let (is_hook, only_reads) = (cli.is_hook(), cli.only_reads());
     let code = app_of(&cli.global).and_then(|app| {
         let app = app.reading(only_reads);

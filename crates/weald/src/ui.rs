@@ -13,7 +13,8 @@ mod time;
 
 pub use fields::Fields;
 pub use finished::print_kept_changes;
-pub use progress::Progress;
+pub use progress::Above;
+
 pub use review::short;
 pub use size::size;
 pub use style::{ACCENT, DIM, ERROR, HEADING, WARNING, paint, status_style};
@@ -39,6 +40,7 @@ use weald_core::config::NotifyBy;
 use weald_core::name::SessionName;
 use weald_terminal::Left;
 
+use self::progress::Progress;
 use self::review::print_review;
 use crate::{attaching, following};
 
@@ -53,10 +55,12 @@ pub enum Format {
 pub struct Ui {
     format: Format,
     color: anstream::ColorChoice,
+    /// No progress is shown.
+    is_quiet: bool,
 }
 
 /// The answer's stream; styles are taken out where they are not wanted, and whatever else a terminal would obey.
-pub type Out = Screen<AutoStream<io::StdoutLock<'static>>>;
+pub type Out = Screen<Above<AutoStream<io::StdoutLock<'static>>>>;
 
 impl weald_app::progress::Progress for Ui {
     fn note(&self, text: &str) {
@@ -86,15 +90,16 @@ impl weald_app::progress::Progress for Ui {
     }
 
     fn begins(&self, text: &str) {
-        if !self.is_json() {
+        if !self.is_json() && !self.is_quiet {
             self.note(text);
         }
     }
 
-    /// Shows it on a terminal once it takes longer than half a second.
     fn stage(&self, what: &'static str) -> Arc<dyn Stage> {
-        let is_watched = self.format == Format::Plain && io::stderr().is_terminal();
-        Arc::new(Progress::start(what, is_watched))
+        Arc::new(match self.is_json() || self.is_quiet {
+            true => Progress::Silent,
+            false => Progress::start(what),
+        })
     }
 
     fn output_of(&self, ground: &Ground, id: AgentId) -> Result<Shown, Failure> {
@@ -152,6 +157,7 @@ impl weald_app::progress::Progress for Ui {
         err.flush()?;
         let mut answer = String::new();
         io::stdin().lock().take(100).read_line(&mut answer)?;
+        progress::begin_line();
         let answer = answer.trim();
         Ok(answer.eq_ignore_ascii_case("y") || answer.eq_ignore_ascii_case("yes"))
     }
@@ -174,7 +180,16 @@ impl Ui {
         };
         // What others say is printed by streams that nobody hands a printer to.
         color.write_global();
-        Self { format, color }
+        Self {
+            format,
+            color,
+            is_quiet: false,
+        }
+    }
+
+    /// The same without progress.
+    pub fn quiet(self, is_quiet: bool) -> Self {
+        Self { is_quiet, ..self }
     }
 
     /// True when a program reads.
@@ -195,11 +210,13 @@ impl Ui {
     }
 
     fn out_as(&self, form: Form) -> Out {
-        Screen::new(AutoStream::new(io::stdout().lock(), self.color), form)
+        let stream = AutoStream::new(io::stdout().lock(), self.color);
+        Screen::new(Above::new(stream, io::stdout().is_terminal()), form)
     }
 
-    fn err(&self) -> Screen<AutoStream<io::StderrLock<'static>>> {
-        Screen::new(AutoStream::new(io::stderr().lock(), self.color), Form::Text)
+    fn err(&self) -> Screen<Above<AutoStream<io::StderrLock<'static>>>> {
+        let stream = AutoStream::new(io::stderr().lock(), self.color);
+        Screen::new(Above::new(stream, io::stderr().is_terminal()), Form::Text)
     }
 
     /// Prints the answer: one JSON object, or what `plain` writes.

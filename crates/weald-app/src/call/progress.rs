@@ -15,6 +15,16 @@ use crate::{Failure, Ground, Review};
 
 /// Something that takes its time, shown until it is dropped.
 pub trait Stage: Send + Sync {
+    /// Whether somebody sees it, so that it is worth finding out what to show.
+    fn is_shown(&self) -> bool {
+        false
+    }
+
+    /// The next part of it begins.
+    fn begins(&self, what: &str) {
+        let _ = what;
+    }
+
     /// The newest line of what is done in it.
     fn line(&self, text: &str) {
         let _ = text;

@@ -13,7 +13,7 @@ use weald_core::queue::{QueueHolder, QueuePause};
 use super::Operation;
 use super::landing::LandingView;
 use crate::progress::Output;
-use crate::{Call, Failure, Ground, Landings};
+use crate::{Call, Failure, Ground, Landings, gate_log};
 
 entries!(QueueStatus, QueueLog, FollowQueueLog);
 
@@ -114,7 +114,7 @@ fn logged(
     let landings = Landings::new(&trees);
     if let Some(id) = id {
         let landing = landings.landing(id)?;
-        let log = landings.gate_log(&landing);
+        let log = gate_log(ground.place.private(), &landing);
         return Ok((landing, log));
     }
     let all = landings.landings(usize::MAX)?;
@@ -124,7 +124,7 @@ fn logged(
         .filter(is_tested)
         .min_by_key(|landing| landing.id);
     let mut newest = running.into_iter().chain(&all).filter_map(|landing| {
-        let log = landings.gate_log(landing)?;
+        let log = gate_log(ground.place.private(), landing)?;
         Some((landing.clone(), Some(log)))
     });
     newest.next().ok_or_else(|| Failure::no_log(None))

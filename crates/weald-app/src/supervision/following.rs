@@ -5,15 +5,18 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use weald_core::TimeZone;
-use weald_core::agent::{Agent, AgentId, AgentStatus, Goal, Wanted};
+use weald_core::agent::{Agent, AgentId, AgentStatus, Goal, Outcome, Wanted};
 use weald_core::agent_rules::AgentInput;
 use weald_core::agent_view::limit_in_words;
 use weald_core::attention::AttentionKind;
 use weald_core::config::NotifyBy;
-use weald_core::id::Seq;
-use weald_core::store::EventFilter;
+use weald_core::id::{LandingId, Seq};
+use weald_core::landing::Landing;
+use weald_core::store::{EventFilter, StoreError};
 
+use crate::landing::LandingWatch;
 use crate::notify::wanted;
+use crate::progress::Stage;
 use crate::screen::clean_line;
 use crate::{Call, Ground};
 use crate::{Failure, RecordError};
@@ -28,9 +31,16 @@ const POLL: Duration = Duration::from_millis(100);
 /// shown meanwhile.
 pub fn follow(call: &Call<'_>, ground: &Ground, id: AgentId) -> Result<Agent, Failure> {
     let mut id = id;
+    let stage = call.stage("The agent is working");
     loop {
-        let mut shown = call.progress.output_of(ground, id)?;
-        let agent = follow_with(call, ground, id, &mut *shown)?;
+        let mut output = call.progress.output_of(ground, id)?;
+        let mut stages = AgentStages::new(ground, &*stage);
+        let mut show = |agent: &Agent| -> Result<(), Failure> {
+            output()?;
+            stages.look(agent);
+            Ok(())
+        };
+        let agent = follow_with(call, ground, id, &mut show)?;
         let Some(next) = ground.engine.retry_of(&agent)? else {
             return Ok(agent);
         };
@@ -48,7 +58,7 @@ pub fn follow_quietly(
 ) -> Result<Agent, Failure> {
     let mut id = id;
     loop {
-        let agent = follow_with(call, ground, id, &mut || Ok(()))?;
+        let agent = follow_with(call, ground, id, &mut |_| Ok(()))?;
         let Some(next) = ground.engine.retry_of(&agent)? else {
             return Ok(agent);
         };
@@ -70,13 +80,13 @@ fn follow_with(
     call: &Call<'_>,
     ground: &Ground,
     id: AgentId,
-    show: &mut dyn FnMut() -> Result<(), Failure>,
+    show: &mut dyn FnMut(&Agent) -> Result<(), Failure>,
 ) -> Result<Agent, Failure> {
     let (mut is_asked, mut waits_for) = (false, None);
     let mut watch = EventWatch::new(ground)?;
     loop {
         let agent = ground.engine.agent(id)?;
-        show()?;
+        show(&agent)?;
         if agent.limit != waits_for {
             waits_for = agent.limit;
             if let Some(text) = limit_in_words(&agent, ground.engine.now()?, &TimeZone::system()) {
@@ -85,7 +95,7 @@ fn follow_with(
         }
         watch.look(call, ground)?;
         if agent.status.is_over() {
-            show()?;
+            show(&agent)?;
             return Ok(agent);
         }
         if let Some(signal) = call.cancel.asked().filter(|_| !is_asked) {
@@ -117,6 +127,79 @@ fn follow_with(
             continue;
         }
         thread::sleep(POLL);
+    }
+}
+
+/// Shows what an agent comes to, up to the end of its landing.
+struct AgentStages<'a> {
+    ground: &'a Ground,
+    stage: &'a dyn Stage,
+    status: AgentStatus,
+    watch: LandingWatch,
+}
+
+impl<'a> AgentStages<'a> {
+    fn new(ground: &'a Ground, stage: &'a dyn Stage) -> Self {
+        Self {
+            ground,
+            stage,
+            status: AgentStatus::Running,
+            watch: LandingWatch::new(&ground.config().gate_command),
+        }
+    }
+
+    fn look(&mut self, agent: &Agent) {
+        if !self.stage.is_shown() {
+            return;
+        }
+        let (id, status) = (agent.id, agent.status);
+        let text = match status {
+            AgentStatus::Running => Some(format!("{id} is working on task {}", agent.task)),
+            AgentStatus::Paused => Some(format!("{id} is paused")),
+            AgentStatus::Limited => Some(format!("{id} is waiting for its provider")),
+            AgentStatus::Stalled => Some(format!("{id} has been silent for long")),
+            AgentStatus::Starting
+            | AgentStatus::Finishing
+            | AgentStatus::Exited
+            | AgentStatus::Crashed => None,
+        };
+        if let Some(text) = text.filter(|_| status != self.status) {
+            self.stage.begins(&text);
+            self.status = status;
+        }
+        // One that was finishing between two looks came through that stage all the same.
+        let end = agent.end.as_ref().map(|end| end.outcome);
+        let has_finished = matches!(
+            end,
+            Some(Outcome::Done | Outcome::NotLanded | Outcome::Empty)
+        );
+        if status != AgentStatus::Finishing && !has_finished {
+            return;
+        }
+        if self.status != AgentStatus::Finishing {
+            self.stage.begins(&format!("Committing the work of {id}"));
+            self.status = AgentStatus::Finishing;
+        }
+        // One that can't be read is shown by the answer.
+        if let Ok(Some(landing)) = self.landing(agent) {
+            let (engine, private) = (&self.ground.engine, self.ground.place.private());
+            self.watch.look(engine, private, self.stage, &[landing]);
+        }
+    }
+
+    /// The landing that its supervisor queued.
+    fn landing(&self, agent: &Agent) -> Result<Option<LandingId>, StoreError> {
+        let Some(tree) = &agent.tree else {
+            return Ok(None);
+        };
+        let landings = self.ground.engine.look(|tx| tx.landings_of(tree))?;
+        let is_its = |landing: &Landing| {
+            landing.supervised
+                && Some(landing.tree_id) == agent.tree_id
+                && landing.queued_at >= agent.started_at
+        };
+        let newest = landings.into_iter().rev().find(is_its);
+        Ok(newest.map(|landing| landing.id))
     }
 }
 

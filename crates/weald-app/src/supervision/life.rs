@@ -26,6 +26,7 @@ use crate::Failure;
 use crate::authority::{Authority, Mandate};
 use crate::hidden_files::named_files_unseen;
 use crate::landing::{Mode, work_landings};
+use crate::progress::WordsAlone;
 use crate::{Call, Ground};
 
 /// Supervises an agent from its beginning to its end. Whatever goes wrong is in its record.
@@ -418,6 +419,12 @@ fn land(
         commit: leftovers(ground, agent)?,
         found,
         ..LandRequest::default()
+    };
+    // Who follows the agent shows them.
+    let words = WordsAlone(call.progress);
+    let call = &Call {
+        progress: &words,
+        ..*call
     };
     let queued = Landings::new(&ground.trees(call)?).queue_landings(&request)?;
     let ids: Vec<_> = queued.iter().map(|landing| landing.id).collect();

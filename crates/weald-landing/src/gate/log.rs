@@ -7,7 +7,6 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use weald_core::id::LandingId;
-use weald_trees::Lines;
 
 /// How much is kept from the beginning, and how much from the end.
 const FIRST: u64 = 12 << 20;
@@ -97,14 +96,13 @@ impl Log {
         self.take(b"\n")
     }
 
-    /// Everything that comes out of `from`; `lines` hear of it.
-    pub(super) fn take_all(&mut self, mut from: impl Read, lines: &Lines) -> io::Result<()> {
+    /// Everything that comes out of `from`.
+    pub(super) fn take_all(&mut self, mut from: impl Read) -> io::Result<()> {
         let mut buffer = [0; 16 * 1024];
         loop {
             match from.read(&mut buffer)? {
                 0 => return Ok(()),
                 read => {
-                    lines.of_output(&buffer[..read]);
                     // A disk that is full must not block the run.
                     let _ = self.take(&buffer[..read]);
                 }
@@ -154,7 +152,7 @@ mod tests {
             let mut log = Log::begin(folder.path(), "3", "head\n").unwrap();
             (log.room, log.most) = (10, 6);
             let text: String = (0..length).map(|n| char::from(b'0' + n % 10)).collect();
-            log.take_all(text.as_bytes(), &Lines::default()).unwrap();
+            log.take_all(text.as_bytes()).unwrap();
             let path = log.end("end").unwrap();
             assert_eq!(fs::read_to_string(path).unwrap(), expected);
         }

@@ -250,7 +250,7 @@ impl Landings<'_> {
         let mut running = launch(&policy, invocation)?;
         let path = log.path().to_owned();
         thread::scope(|scope| {
-            let reader = scope.spawn(|| log.take_all(output, &self.trees.host.lines));
+            let reader = scope.spawn(|| log.take_all(output));
             let deadline = Instant::now() + call.limit;
             let outcome = loop {
                 let left = deadline.saturating_duration_since(Instant::now());

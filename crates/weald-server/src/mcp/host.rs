@@ -35,6 +35,14 @@ impl Heard {
 }
 
 impl Stage for Heard {
+    fn is_shown(&self) -> bool {
+        true
+    }
+
+    fn begins(&self, what: &str) {
+        self.hear(what);
+    }
+
     fn line(&self, text: &str) {
         self.hear(text);
     }

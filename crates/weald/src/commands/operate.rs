@@ -60,12 +60,20 @@ impl Progress for Narrator<'_> {
 struct Narrated(Mutex<Option<Instant>>);
 
 impl Stage for Narrated {
+    fn is_shown(&self) -> bool {
+        true
+    }
+
+    fn begins(&self, what: &str) {
+        // Nobody may be left to read it.
+        let _ = io::stderr().write_all(format!("{}\n", clean_line(what)).as_bytes());
+    }
+
     fn line(&self, text: &str) {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if last.is_none_or(|last| last.elapsed() >= MOMENT) {
             *last = Some(Instant::now());
-            // Nobody may be left to read it.
-            let _ = io::stderr().write_all(format!("{}\n", clean_line(text)).as_bytes());
+            self.begins(text);
         }
     }
 }

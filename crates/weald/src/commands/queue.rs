@@ -164,19 +164,16 @@ fn told(out: &mut Out, queue: &Queued, now: Timestamp) -> io::Result<()> {
     if queue.queue.is_empty() {
         return writeln!(out, "nothing is waiting to land");
     }
-    let mut table = Table::new(&[
-        "LANDING", "STATUS", "WORKTREE", "TARGET", "TESTS", "AGE", "NOTE",
-    ]);
+    let mut table = Table::new(&["LANDING", "STATUS", "TESTS", "AGE", "TARGET", "WORKTREE"]);
     for LandingView { landing, .. } in &queue.queue {
         let plain = |text: String| (text, Style::new());
         table.row(vec![
             plain(landing.id.to_string()),
             plain(landing.status.as_str().replace('_', " ")),
-            (landing.tree.to_string(), ACCENT),
-            plain(landing.target.clone()),
             plain(tests(landing, now)),
             (ago(landing.queued_at, now), DIM),
-            plain(note(landing)),
+            plain(landing.target.clone()),
+            (worktree(landing), ACCENT),
         ]);
     }
     table.print(out)
@@ -192,14 +189,18 @@ fn tests(landing: &Landing, now: Timestamp) -> String {
     }
 }
 
-/// What is special about it.
-fn note(landing: &Landing) -> String {
+/// Its worktree, with what is special about the landing.
+fn worktree(landing: &Landing) -> String {
     let reverts = landing.reverts.map(|of| format!("reverts {of}"));
     let reverted = landing.reverted_by.map(|by| format!("reverted by {by}"));
     let reason = landing.reason.as_ref();
     let reason = reason.map(|reason| joined(&reason.message));
     let parts = [reverts, reverted, reason].into_iter().flatten();
-    parts.collect::<Vec<_>>().join("; ")
+    let notes: Vec<_> = parts.collect();
+    match notes.is_empty() {
+        true => landing.tree.to_string(),
+        false => format!("{}: {}", landing.tree, notes.join("; ")),
+    }
 }
 
 impl Pause {

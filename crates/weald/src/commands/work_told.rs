@@ -12,7 +12,7 @@ use weald_core::task::Task;
 
 use super::land::{told_red, told_signature};
 use super::phase;
-use crate::ui::{Out, because, clean, clean_line, indented, print_kept_changes};
+use crate::ui::{Out, because, clean, clean_line, indented, print_kept_changes, wrapped};
 
 /// What came of work on a task.
 pub fn tell_ended(out: &mut Out, ended: &Ended) -> io::Result<()> {
@@ -153,11 +153,9 @@ fn landed(out: &mut Out, landing: &Landing) -> io::Result<()> {
         None => "",
     };
     writeln!(out, "✓ Agent finished")?;
-    writeln!(
-        out,
-        "✓ Merged into {} as {commit}{cleaned} (undo: weald revert {})",
-        landing.target, landing.id
-    )?;
+    let (target, id) = (&landing.target, landing.id);
+    let merged = format!("✓ Merged into {target} as {commit}{cleaned} (undo: weald revert {id})");
+    writeln!(out, "{}", wrapped(&merged, 2))?;
     if let Some(cleanup) = landing.cleanup.as_ref().filter(|it| it.ignored > 0) {
         let restore = cleanup.restore.as_deref().unwrap_or("weald restore");
         writeln!(

@@ -321,6 +321,11 @@ fn p15_the_story_names_tree_branch_and_what_happens_next() {
          ✓ Worktree created: /app/trees/beads-jean_claude-y97\n\
          \x20 Branch: beads/jean_claude-y97\n\
          \x20 Agent a1 (command) works on task jean_claude-y97\n\
+         Committing the work of a1\n\
+         Merging beads-jean_claude-y97 with main\n\
+         Moving main to beads-jean_claude-y97\n\
+         Landed beads-jean_claude-y97 on main as COMMIT\n\
+         Cleaned up beads-jean_claude-y97\n\
          agent\n\
          ✓ Agent finished\n\
          ✓ Merged into main as COMMIT, worktree and branch cleaned up (undo: weald revert 1)\n"

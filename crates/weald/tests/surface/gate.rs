@@ -4,7 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
 
-use weald_testkit::{Answer, TestEnv};
+use weald_terminal::Size;
+use weald_testkit::{Answer, TestEnv, Watcher};
 
 use crate::repository;
 
@@ -19,7 +20,10 @@ impl Gated {
         let env = repository();
         let go = env.repo().join("go");
         let wait = format!("until [ -e {} ]; do sleep 0.02; done", go.display());
-        let tests = format!("echo first step; {wait}; echo second step");
+        let tests = format!(
+            "echo first step {}; {wait}; echo second step",
+            "x".repeat(150)
+        );
         env.ok(&["config", "set", "gate.command", &tests]);
         Self { env, go }
     }
@@ -85,9 +89,9 @@ fn u3_the_log_of_tests_that_run_is_shown_and_followed() {
     assert_eq!(env.weald(&["queue", "log"]).code, 4);
     let landing = gated.start(&["land", "fix"]);
     let log = |args: &[&str]| env.weald(&[&["queue", "log"], args].concat());
-    while !log(&["1"]).stdout.contains("\nfirst step\n") {}
+    while !log(&["1"]).stdout.contains("\nfirst step x") {}
     assert!(
-        log(&[]).stdout.contains("\nfirst step\n"),
+        log(&[]).stdout.contains("\nfirst step x"),
         "the one that runs"
     );
     let queue = env.weald(&["queue"]).stdout;
@@ -105,7 +109,7 @@ fn u3_the_log_of_tests_that_run_is_shown_and_followed() {
         let followed = ended(follower);
         assert_eq!(followed.code, 0, "{followed:#?}");
         let said = followed.stdout;
-        assert!(said.contains("\nfirst step\nsecond step\n"), "{said}");
+        assert!(said.contains("x\nsecond step\n"), "{said}");
         assert!(
             said.trim_end()
                 .lines()
@@ -121,4 +125,139 @@ fn u3_the_log_of_tests_that_run_is_shown_and_followed() {
         all.contains("reverts 1") && all.contains("reverted by 2"),
         "{all}"
     );
+}
+
+/// The lines on a terminal that show that something goes on.
+fn live(person: &Watcher) -> Vec<String> {
+    let is_live = |line: &String| line.starts_with(|c| ('\u{2800}'..='\u{28ff}').contains(&c));
+    person.terminal.text().into_iter().filter(is_live).collect()
+}
+
+#[test]
+fn u3_a_landing_shows_its_stages_and_the_last_line_of_its_tests() {
+    let gated = Gated::new();
+    worktree(&gated.env, "fix");
+    let (_terminal, mut person) = gated.env.shell(
+        None,
+        Size {
+            columns: 60,
+            rows: 20,
+        },
+    );
+    person.types("weald land fix\r");
+    person.sees("Testing fix: ");
+    person.sees("  first step x");
+    // One line, however long the line of the tests is, and the time goes on in it.
+    person.takes_until("a second passes", |person| {
+        live(person)
+            .iter()
+            .any(|line| line.contains("  1 s  first step x"))
+    });
+    let shown = live(&person);
+    assert_eq!(shown.len(), 1, "{shown:?}");
+    assert!(
+        shown[0].ends_with('…') && shown[0].chars().count() < 60,
+        "{shown:?}"
+    );
+    gated.lets_through();
+    person.sees("fix landed on main as ");
+    person.sees("directory trashed, branch deleted");
+    assert_eq!(live(&person), [""; 0]);
+    let all = person.terminal.text().join("\n");
+    assert!(
+        !all.contains("Testing fix") && !all.contains("Merging"),
+        "{all}"
+    );
+}
+
+#[test]
+fn u3_work_shows_the_agent_then_its_tests_below_what_it_said() {
+    let gated = Gated::new();
+    let env = &gated.env;
+    let ready = env.repo().join("ready");
+    let wait = format!("until [ -e {} ]; do sleep 0.02; done", ready.display());
+    let (_terminal, mut person) = env.shell(
+        None,
+        Size {
+            columns: 120,
+            rows: 30,
+        },
+    );
+    let agent = format!("echo looking; {wait}; touch it; printf 'all done'");
+    person.types(&format!("weald work 'Add it' -- sh -c \"{agent}\"\r"));
+    person.sees("\nlooking");
+    person.sees("The agent is working");
+    fs::write(&ready, "").unwrap();
+    person.sees("all done");
+    person.sees("Testing add-it: ");
+    person.sees("  first step x");
+    fs::write(&gated.go, "").unwrap();
+    person.sees("✓ Merged into main as ");
+    let all = person.terminal.text().join("\n");
+    assert!(
+        all.contains("\nlooking\n") && !all.contains("Testing"),
+        "{all}"
+    );
+    assert_eq!(live(&person), [""; 0]);
+}
+
+#[test]
+fn u3_a_landing_that_waits_names_the_process_and_the_landing_before_it() {
+    let gated = Gated::new();
+    let env = &gated.env;
+    worktree(env, "fix");
+    worktree(env, "other");
+    let first = gated.start(&["land", "fix"]);
+    while !env.weald(&["queue", "log"]).stdout.contains("\nfirst step") {}
+    let (_terminal, mut person) = env.shell(
+        None,
+        Size {
+            columns: 100,
+            rows: 20,
+        },
+    );
+    person.types("weald land other\r");
+    person.sees(&format!(
+        "Waiting: process {} is testing landing 1 (fix)",
+        first.id()
+    ));
+    person.sees("  first step x");
+    gated.lets_through();
+    person.sees("other landed on main as ");
+    assert_eq!(ended(first).code, 0);
+}
+
+#[test]
+fn u3_without_a_terminal_each_stage_is_a_line() {
+    let env = repository();
+    env.ok(&["config", "set", "gate.command", "echo fine"]);
+    worktree(&env, "fix");
+    let landed = env.weald(&["land", "fix"]);
+    let stages: Vec<_> = landed.stderr.lines().collect();
+    let expected = [
+        "Merging fix with main",
+        "Testing fix: echo fine",
+        "Moving main to fix",
+        "Landed fix on main as ",
+        "Cleaned up fix",
+    ];
+    assert_eq!(stages.len(), expected.len(), "{landed:#?}");
+    for (stage, expected) in stages.iter().zip(expected) {
+        assert!(stage.starts_with(expected), "{landed:#?}");
+    }
+    let worked = env.weald(&["work", "Add it", "--", "touch", "it"]);
+    let told = worked
+        .stderr
+        .split_once("Committing the work of a1\n")
+        .unwrap()
+        .1;
+    assert!(
+        told.starts_with("Merging add-it with main\nTesting add-it: echo fine\n"),
+        "{told}"
+    );
+    assert!(told.ends_with("\nCleaned up add-it\n"), "{told}");
+    for flag in ["--quiet", "--json"] {
+        worktree(&env, "again");
+        assert_eq!(env.weald(&["land", "again", flag]).stderr, "", "{flag}");
+    }
 }

@@ -15,7 +15,7 @@ use crate::commands::inside::Inside;
 use crate::context::Context;
 use crate::ui::{
     ACCENT, DIM, ERROR, Out, WARNING, clean, clean_line, indented, joined, paint,
-    print_kept_changes, short, took,
+    print_kept_changes, short, took, wrapped,
 };
 
 /// Lands, and prints what became of it.
@@ -69,11 +69,10 @@ pub fn told_red(
         None => "Tests failed".to_owned(),
     };
     let target = &landing.target;
-    writeln!(
-        out,
-        "{}: {why}. {target} is unchanged.",
-        paint(ERROR, format!("✗ {what}"))
-    )?;
+    let line = wrapped(&format!("✗ {what}: {why}. {target} is unchanged."), 2);
+    // The beginning of a line is never broken.
+    let heading = paint(ERROR, "✗ Tests failed");
+    writeln!(out, "{}", line.replacen("✗ Tests failed", &heading, 1))?;
     let output = output.unwrap_or_default();
     if output.is_empty() {
         return writeln!(out, "  they printed nothing; the log: {log}");
