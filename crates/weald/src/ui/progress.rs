@@ -37,6 +37,13 @@ struct Cursor {
 }
 
 impl Cursor {
+    /// Whatever began a line has come to its end.
+    fn end_line(&mut self) {
+        if std::mem::take(&mut self.is_in_line) {
+            let _ = io::stderr().write_all(b"\n");
+        }
+    }
+
     fn erase(&mut self) {
         if std::mem::take(&mut self.is_drawn) {
             let _ = io::stderr().write_all(b"\r\x1b[K");
@@ -121,6 +128,7 @@ impl Progress {
             loop {
                 match receiver.recv_timeout(next.saturating_duration_since(Instant::now())) {
                     Ok(News::Stage(what)) => {
+                        with_cursor(Cursor::end_line);
                         let since = Instant::now();
                         let newest = String::new();
                         line = Line {

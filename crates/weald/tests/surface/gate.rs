@@ -256,8 +256,8 @@ fn u3_without_a_terminal_each_stage_is_a_line() {
         "{told}"
     );
     assert!(told.ends_with("\nCleaned up add-it\n"), "{told}");
-    for flag in ["--quiet", "--json"] {
-        worktree(&env, "again");
-        assert_eq!(env.weald(&["land", "again", flag]).stderr, "", "{flag}");
+    for (name, flag) in [("quietly", "--quiet"), ("as-json", "--json")] {
+        worktree(&env, name);
+        assert_eq!(env.weald(&["land", name, flag]).stderr, "", "{flag}");
     }
 }
