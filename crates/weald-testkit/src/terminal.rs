@@ -97,6 +97,28 @@ impl OnTerminal {
 }
 
 impl TestEnv {
+    /// What a script prints on a terminal of this width, line by line as it was written: the model of the terminal is
+    /// wider, so that it wraps nothing. `weald` is on the search path.
+    pub fn printed_at(&self, columns: u16, script: &str) -> Vec<String> {
+        let mut bash = self.command("bash");
+        let own = bash.get_envs().find(|(name, _)| *name == "PATH");
+        let path = own.and_then(|(_, path)| path?.to_str()).unwrap_or_default();
+        let folder = self.binary().parent().expect("it is a file").display();
+        let path = format!("{folder}:{path}");
+        bash.args(["-c", &format!("stty cols {columns}\n{script}")])
+            .env("PATH", path)
+            .env("NO_COLOR", "1");
+        let wide = Size {
+            columns: 500,
+            rows: 300,
+        };
+        let lines = OnTerminal::start(&bash, wide).ended();
+        lines
+            .iter()
+            .map(|line| line.trim_end().to_owned())
+            .collect()
+    }
+
     /// A person's shell in the repository, with weald and the agents (if this environment has them) on its search path.
     pub fn shell(&self, model: Option<&ScriptedModel>, size: Size) -> (OnTerminal, Watcher) {
         let mut bash = self.command("bash");

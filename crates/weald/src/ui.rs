@@ -318,12 +318,6 @@ pub fn joined(text: &str) -> String {
     lines.join("; ")
 }
 
-/// As much of a text as fits beside what takes `used` columns of a line.
-pub fn fitting(text: &str, used: usize) -> String {
-    let room = line_width().unwrap_or(80).min(80).saturating_sub(used);
-    table::cut(text, room.max(10))
-}
-
 /// As much of a text as fits into the rest of a line of which `used` columns are taken; all of it for programs.
 pub fn within(text: &str, used: usize) -> String {
     match line_width() {
@@ -332,20 +326,30 @@ pub fn within(text: &str, used: usize) -> String {
     }
 }
 
-/// The same text on as many lines as it takes, each further one indented by so many columns; one line for programs.
+/// The end of a path that fits in the same way.
+pub fn path_within(path: &str, used: usize) -> String {
+    match line_width() {
+        Some(width) => table::cut_path(path, width.saturating_sub(used).max(10)),
+        None => path.to_owned(),
+    }
+}
+
+/// The same text on as many lines as it takes, each further one indented by so many columns; not wrapped for programs.
 pub fn wrapped(text: &str, columns: usize) -> String {
     let room = line_width().map_or(usize::MAX, |width| width.saturating_sub(columns).max(20));
-    let mut lines = vec![String::new()];
-    for word in clean_line(text).split(' ') {
-        let line = lines.last_mut().expect("there is one");
-        if !line.is_empty() && line.width() + 1 + word.width() > room {
-            lines.push(word.to_owned());
-            continue;
+    let mut lines = Vec::new();
+    for paragraph in clean(text).trim_end().split('\n') {
+        let mut line = String::new();
+        for word in paragraph.split([' ', '\t']) {
+            if !line.is_empty() && line.width() + 1 + word.width() > room {
+                lines.push(std::mem::take(&mut line));
+            }
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
         }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
+        lines.push(line);
     }
     lines.join(&format!("\n{}", " ".repeat(columns)))
 }

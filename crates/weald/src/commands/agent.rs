@@ -110,7 +110,7 @@ fn print_agent(context: &Context<'_>, answer: &OneAgent, told: &str) -> Result<u
 /// Agents in a table.
 pub fn print_table(out: &mut Out, views: &[AgentView]) -> io::Result<()> {
     let with_names = views.iter().any(|view| own_name(&view.agent).is_some());
-    let mut heads = vec!["AGENT", "NAME", "STATE", "IDLE", "TASK", "TREE", "LAST"];
+    let mut heads = vec!["AGENT", "NAME", "STATE", "IDLE", "TASK", "WORKTREE", "LAST"];
     heads.retain(|head| with_names || *head != "NAME");
     let mut table = Table::new(&heads);
     for view in views {

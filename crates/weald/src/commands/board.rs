@@ -14,7 +14,8 @@ use weald_core::tree::Tree;
 use super::agent;
 use crate::context::Context;
 use crate::ui::{
-    ACCENT, DIM, HEADING, Out, ago, because, clean_line, fitting, joined, left, paint, status_style,
+    ACCENT, DIM, HEADING, Out, Table, ago, because, clean_line, joined, left, paint, status_style,
+    within,
 };
 
 pub fn run(context: &Context<'_>) -> Result<u8, Failure> {
@@ -42,7 +43,7 @@ fn print(out: &mut Out, shown: &ShownBoard, now: Timestamp) -> io::Result<()> {
         true => "none".to_owned(),
         false => counts.join(", "),
     };
-    writeln!(out, "{} {counts}", paint(HEADING, "tasks:"))?;
+    writeln!(out, "{} {}", paint(HEADING, "tasks:"), counts)?;
     if let Some(used) = &board.used_today {
         writeln!(out, "{} {}", paint(HEADING, "used today:"), in_words(used))?;
     }
@@ -74,7 +75,7 @@ fn print_needs(out: &mut Out, board: &Board) -> io::Result<()> {
     writeln!(out, "{}", paint(HEADING, title))?;
     for need in board.needs.iter().take(NAMED) {
         let room = need.about.len() + 3;
-        let what = fitting(&joined(&need.what), room);
+        let what = within(&joined(&need.what), room);
         writeln!(out, "  {} {what}", paint(ACCENT, &need.about))?;
         writeln!(out, "    {}", need.command)?;
     }
@@ -89,16 +90,19 @@ fn print_in_progress(out: &mut Out, board: &Board, now: Timestamp) -> io::Result
     if !others.is_empty() {
         writeln!(out, "\n{}", paint(HEADING, "in progress"))?;
     }
+    let mut table = Table::below_title(&["TASK", "SUBJECT", "WHO"]);
     for task in others.iter().take(NAMED) {
-        let id = format!("#{}", task.id);
         let owner = task.owner.as_ref().map_or("nobody", |owner| owner.as_str());
         let lease = task.lease.as_ref().map_or_else(String::new, |lease| {
             format!(" {}", left(lease.expires_at, now))
         });
-        let who = format!("{owner}{lease}");
-        let subject = fitting(&clean_line(&task.subject), id.len() + who.len() + 4);
-        writeln!(out, "  {} {subject} {}", paint(ACCENT, id), paint(DIM, who))?;
+        table.row(vec![
+            (format!("#{}", task.id), ACCENT),
+            (clean_line(&task.subject), Default::default()),
+            (format!("{owner}{lease}"), DIM),
+        ]);
     }
+    table.print(out)?;
     more(out, others.len() as u64, others.len().min(NAMED))
 }
 
@@ -111,12 +115,15 @@ fn print_ready(out: &mut Out, board: &Board) -> io::Result<()> {
         let title = format!("ready ({})", board.ready_count);
         writeln!(out, "\n{}", paint(HEADING, title))?;
     }
+    let mut table = Table::below_title(&["TASK", "PRI", "SUBJECT"]);
     for task in board.ready.iter().take(room) {
-        let id = format!("#{}", task.id);
-        let subject = fitting(&clean_line(&task.subject), id.len() + 6);
-        let priority = task.priority;
-        writeln!(out, "  {} {priority} {subject}", paint(ACCENT, id))?;
+        table.row(vec![
+            (format!("#{}", task.id), ACCENT),
+            (task.priority.to_string(), Default::default()),
+            (clean_line(&task.subject), Default::default()),
+        ]);
     }
+    table.print(out)?;
     more(out, board.ready_count, board.ready.len().min(room))
 }
 
@@ -126,8 +133,8 @@ fn print_agents(out: &mut Out, board: &Board) -> io::Result<()> {
     }
     let title = format!("agents ({})", board.agents.len());
     writeln!(out, "\n{}", paint(HEADING, title))?;
+    let mut table = Table::below_title(&["AGENT", "FACTS", "LAST"]);
     for view in board.agents.iter().take(NAMED) {
-        let id = view.agent.id.to_string();
         let name = agent::own_name(&view.agent);
         let name = name.map_or(String::new(), |name| format!("{name} "));
         let (task, state, idle) = (&view.agent.task, agent::state(view), agent::idle(view));
@@ -135,14 +142,13 @@ fn print_agents(out: &mut Out, board: &Board) -> io::Result<()> {
         let subject = board.in_progress.iter().find(|known| known.id == *task);
         let subject = subject.map_or("", |task| task.subject.as_str());
         let doing = because(subject.to_owned(), agent::last(view));
-        let doing = fitting(&joined(&doing), id.len() + facts.len() + 5);
-        writeln!(
-            out,
-            "  {} {facts}  {}",
-            paint(ACCENT, id),
-            paint(DIM, doing)
-        )?;
+        table.row(vec![
+            (view.agent.id.to_string(), ACCENT),
+            (facts, Default::default()),
+            (joined(&doing), DIM),
+        ]);
     }
+    table.print(out)?;
     more(
         out,
         board.agents.len() as u64,
@@ -160,6 +166,7 @@ fn print_trees(out: &mut Out, shown: &ShownBoard, now: Timestamp) -> io::Result<
     }
     let title = format!("worktrees ({})", trees.len());
     writeln!(out, "\n{}", paint(HEADING, title))?;
+    let mut table = Table::below_title(&["NAME", "FACTS"]);
     for tree in trees.iter().take(NAMED) {
         let task = tree
             .task
@@ -177,14 +184,15 @@ fn print_trees(out: &mut Out, shown: &ShownBoard, now: Timestamp) -> io::Result<
         };
         let status = tree.status.as_str();
         let state = format!("{task}{status}{running}{unimported}, used {used} ago");
-        writeln!(out, "  {} {}", paint(ACCENT, &tree.name), paint(DIM, state))?;
+        table.row(vec![(tree.name.to_string(), ACCENT), (state, DIM)]);
     }
+    table.print(out)?;
     more(out, trees.len() as u64, trees.len().min(NAMED))
 }
 
 fn print_queue(out: &mut Out, board: &Board, now: Timestamp) -> io::Result<()> {
     if let Some(pause) = &board.queue_paused {
-        let why = fitting(&joined(&pause.reason), 20);
+        let why = within(&joined(&pause.reason), 21);
         writeln!(out, "\nthe queue is paused: {why}")?;
         writeln!(out, "  weald queue resume")?;
     }
@@ -193,6 +201,7 @@ fn print_queue(out: &mut Out, board: &Board, now: Timestamp) -> io::Result<()> {
     }
     let title = format!("queue ({})", board.queue.len());
     writeln!(out, "\n{}", paint(HEADING, title))?;
+    let mut table = Table::below_title(&["NAME", "FACTS"]);
     for landing in board.queue.iter().take(NAMED) {
         let state = format!(
             "{} onto {}, {} ago",
@@ -200,13 +209,9 @@ fn print_queue(out: &mut Out, board: &Board, now: Timestamp) -> io::Result<()> {
             landing.target,
             ago(landing.queued_at, now)
         );
-        writeln!(
-            out,
-            "  {} {}",
-            paint(ACCENT, &landing.tree),
-            paint(DIM, state)
-        )?;
+        table.row(vec![(landing.tree.to_string(), ACCENT), (state, DIM)]);
     }
+    table.print(out)?;
     more(out, board.queue.len() as u64, board.queue.len().min(NAMED))
 }
 
@@ -223,11 +228,15 @@ fn print_conflicts(out: &mut Out, board: &Board) -> io::Result<()> {
             "(as of the last check; to check again: weald conflicts)"
         )
     )?;
+    let mut table = Table::below_title(&["NAME", "TARGET", "PATHS"]);
     for one in board.conflicts.iter().take(NAMED) {
-        let head = format!("{} with {}", one.tree, one.target);
-        let paths = fitting(&clean_line(&one.paths.join(", ")), head.len() + 4);
-        writeln!(out, "  {} {}", paint(ACCENT, head), paint(DIM, paths))?;
+        table.row(vec![
+            (one.tree.to_string(), ACCENT),
+            (format!("with {}", one.target), ACCENT),
+            (clean_line(&one.paths.join(", ")), DIM),
+        ]);
     }
+    table.print(out)?;
     more(
         out,
         board.conflicts.len() as u64,
@@ -250,16 +259,16 @@ fn print_sessions(out: &mut Out, board: &Board, now: Timestamp) -> io::Result<()
     if others.peek().is_some() {
         writeln!(out, "\n{}", paint(HEADING, "sessions"))?;
     }
+    let mut table = Table::below_title(&["NAME", "FACTS"]);
     for view in others {
         let seen = ago(view.session.last_seen, now);
-        writeln!(
-            out,
-            "  {} {}, seen {seen} ago",
-            paint(ACCENT, &view.session.name),
-            view.liveness.as_str()
-        )?;
+        let state = format!("{}, seen {seen} ago", view.liveness.as_str());
+        table.row(vec![
+            (view.session.name.to_string(), ACCENT),
+            (state, Default::default()),
+        ]);
     }
-    Ok(())
+    table.print(out)
 }
 
 /// Says how many are not named.

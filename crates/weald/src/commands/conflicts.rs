@@ -13,7 +13,9 @@ use weald_core::id::Seq;
 use crate::cli::duration;
 use crate::completion;
 use crate::context::Context;
-use crate::ui::{ACCENT, DIM, Out, clean, clean_line, nobody_reads, paint};
+use crate::ui::{
+    ACCENT, DIM, Out, clean, clean_line, nobody_reads, paint, path_within, within, wrapped,
+};
 
 /// How long watching waits before it looks whether anybody still reads.
 const GLANCE: Duration = Duration::from_millis(500);
@@ -143,11 +145,11 @@ fn unknown(one: &Unknown) -> String {
 fn print(out: &mut Out, found: &FoundConflicts) -> io::Result<()> {
     let radar = &found.radar;
     for clash in &radar.pairs {
-        writeln!(out, "{}", paint(ACCENT, heading(clash)))?;
+        writeln!(out, "{}", paint(ACCENT, wrapped(&heading(clash), 2)))?;
         print_paths(out, clash)?;
     }
     for one in &radar.unknown {
-        writeln!(out, "{}", unknown(one))?;
+        writeln!(out, "{}", wrapped(&unknown(one), 2))?;
     }
     let files = |one: &weald_app::Observed| one.left_out.len();
     let left_out: usize = radar.trees.iter().map(files).sum();
@@ -174,12 +176,14 @@ fn print(out: &mut Out, found: &FoundConflicts) -> io::Result<()> {
 fn print_paths(out: &mut Out, clash: &Clash) -> io::Result<()> {
     for conflict in &clash.conflicts {
         let kinds = conflict.kinds.join(", ");
-        writeln!(out, "  {} {}", clean(&conflict.path), paint(DIM, kinds))?;
+        let path = path_within(&clean_line(&conflict.path), 3 + kinds.len());
+        writeln!(out, "  {path} {}", paint(DIM, kinds))?;
         for hunk in &conflict.hunks {
             writeln!(out, "    line {}", hunk.line)?;
             for (sign, side) in [("<", &hunk.a), (">", &hunk.b)] {
                 for line in side.iter().take(LINES) {
-                    writeln!(out, "      {sign} {}", clean(line))?;
+                    let line = clean(line).replace('\t', "    ");
+                    writeln!(out, "      {sign} {}", within(&line, 8))?;
                 }
                 if side.len() > LINES {
                     writeln!(out, "      {sign} …")?;

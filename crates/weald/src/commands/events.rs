@@ -15,7 +15,7 @@ use weald_core::name::TreeName;
 
 use crate::completion;
 use crate::context::Context;
-use crate::ui::{ACCENT, DIM, Out, clean_line, joined, nobody_reads, paint, within};
+use crate::ui::{ACCENT, DIM, Out, clean_line, joined, line_width, nobody_reads, paint, within};
 
 /// How long following waits before it looks whether anybody still reads.
 const ROUND: Duration = Duration::from_secs(1);
@@ -153,13 +153,18 @@ fn print_all(context: &Context<'_>, out: &mut Out, lines: &[Line]) -> io::Result
 }
 
 fn print_event(out: &mut Out, event: &CloudEvent) -> io::Result<()> {
-    let time = event.time.strftime("%Y-%m-%d %H:%M:%S");
+    // In a narrow terminal the year is known, and what happened is wanted.
+    let time = match line_width() {
+        Some(..100) => event.time.strftime("%m-%d %H:%M"),
+        _ => event.time.strftime("%Y-%m-%d %H:%M:%S"),
+    };
+    let time = time.to_string();
     let kind = event.kind.strip_prefix(TYPE_PREFIX).unwrap_or(&event.kind);
     write!(
         out,
         "{:>6} {} {}",
         event.sequence,
-        paint(DIM, time),
+        paint(DIM, &time),
         paint(ACCENT, format!("{kind:<18}"))
     )?;
     let mut rest = String::new();
@@ -183,7 +188,7 @@ fn print_event(out: &mut Out, event: &CloudEvent) -> io::Result<()> {
         rest.push_str(&format!(": {}", joined(error)));
     }
     // The number, the time and the kind, each with a space behind it.
-    let used = 7 + 20 + kind.chars().count().max(18);
+    let used = 7 + time.len() + 1 + kind.chars().count().max(18);
     writeln!(out, "{}", within(&rest, used))
 }
 

@@ -17,7 +17,7 @@ use weald_core::landing::{Landing, LandingStatus};
 
 use super::land;
 use crate::context::Context;
-use crate::ui::{ACCENT, DIM, Out, Table, ago, clean, joined, paint, took};
+use crate::ui::{ACCENT, DIM, Out, Table, ago, clean, joined, paint, took, wrapped};
 
 /// Show the merge queue; pause, drop or retry landings
 #[derive(Args)]
@@ -145,12 +145,9 @@ impl Status {
 
 fn told(out: &mut Out, queue: &Queued, now: Timestamp) -> io::Result<()> {
     if let Some(paused) = &queue.paused {
-        writeln!(
-            out,
-            "paused: {} {}",
-            clean(&paused.reason),
-            paint(DIM, "(to resume: weald queue resume)")
-        )?;
+        let reason = format!("paused: {}", paused.reason);
+        writeln!(out, "{}", wrapped(&reason, 2))?;
+        writeln!(out, "  {}", paint(DIM, "to resume: weald queue resume"))?;
     }
     if let Some(holder) = &queue.holder {
         let who = holder.session.as_ref().map(|name| format!(" for {name}"));

@@ -125,8 +125,8 @@ impl Race {
 fn print(out: &mut Out, view: &RaceView) -> io::Result<()> {
     let entries = &view.race.entries;
     let heads = [
-        "", "TREE", "DRIVER", "END", "EXIT", "TIME", "FILES", "LINES", "CHECKED", "TOKENS", "COST",
-        "REPORT",
+        "", "WORKTREE", "DRIVER", "END", "EXIT", "TIME", "FILES", "LINES", "CHECKED", "TOKENS",
+        "COST", "REPORT",
     ];
     let mut table = Table::new(&heads);
     for entry in entries {

@@ -12,7 +12,7 @@ use weald_core::setup::SetupOutcome;
 use super::overview;
 use crate::completion;
 use crate::context::Context;
-use crate::ui::{ACCENT, DIM, Out, ago, clean, paint};
+use crate::ui::{ACCENT, DIM, Out, ago, paint, path_within, wrapped};
 
 /// Check and show the current state of a worktree
 ///
@@ -83,50 +83,46 @@ fn told_with_stages(out: &mut Out, shown: &ShownTree, now: Timestamp) -> io::Res
 
 fn told(out: &mut Out, view: &TreeView, now: Timestamp) -> io::Result<()> {
     let tree = &view.tree;
-    writeln!(
-        out,
-        "{} {} {}",
-        paint(ACCENT, &tree.name),
-        tree.status.as_str(),
-        paint(DIM, tree.path.display())
-    )?;
+    let status = tree.status.as_str();
+    let used = tree.name.as_str().len() + status.len() + 2;
+    let path = path_within(&tree.path.display().to_string(), used);
+    let name = paint(ACCENT, &tree.name);
+    writeln!(out, "{name} {status} {}", paint(DIM, path))?;
+    let mut fact = |text: &str| writeln!(out, "  {}", wrapped(text, 4));
     if let Some(problem) = &view.problem {
-        writeln!(out, "  {}", clean(problem))?;
-        writeln!(out, "  whether it is dirty is unknown")?;
-        return writeln!(
-            out,
-            "  for details: weald doctor; to move it to the trash: weald rm {} --discard",
+        fact(problem)?;
+        fact("whether it is dirty is unknown")?;
+        return fact(&format!(
+            "for details: weald doctor; to move it to the trash: weald rm {} --discard",
             tree.name
-        );
+        ));
     }
-    writeln!(
-        out,
-        "  branch {}, {} ahead of its base ({}), {} behind {}",
+    fact(&format!(
+        "branch {}, {} ahead of its base ({}), {} behind {}",
         tree.branch,
         view.ahead.unwrap_or(0),
         &tree.base.commit[..tree.base.commit.len().min(12)],
         view.behind.unwrap_or(0),
         tree.target
-    )?;
+    ))?;
     let Some(look) = &view.look else {
-        return writeln!(out, "  whether it is dirty is unknown");
+        return fact("whether it is dirty is unknown");
     };
     match view.dirty {
-        Dirty::Known(false) => writeln!(out, "  clean")?,
+        Dirty::Known(false) => fact("clean")?,
         _ => {
-            write!(
-                out,
-                "  {} staged, {} unstaged, {} untracked, {} conflicted",
+            let hidden = match look.hidden {
+                0 => String::new(),
+                hidden => format!(", {hidden} hidden from git"),
+            };
+            fact(&format!(
+                "{} staged, {} unstaged, {} untracked, {} conflicted{hidden}",
                 look.staged, look.unstaged, look.untracked, look.conflicted
-            )?;
-            match look.hidden {
-                0 => writeln!(out)?,
-                hidden => writeln!(out, ", {hidden} hidden from git")?,
-            }
+            ))?;
         }
     }
     if let Some(operation) = &look.operation {
-        writeln!(out, "  a {} is in progress", clean(operation))?;
+        fact(&format!("a {operation} is in progress"))?;
     }
     let unfinished = match tree.setup.as_ref().map(|setup| setup.outcome) {
         None | Some(SetupOutcome::Done) => None,
@@ -135,19 +131,17 @@ fn told(out: &mut Out, view: &TreeView, now: Timestamp) -> io::Result<()> {
         Some(SetupOutcome::Unavailable) => Some("found no sandbox"),
     };
     if let Some(why) = unfinished {
-        writeln!(
-            out,
-            "  its set-up {why}; to try again: weald setup {}",
-            tree.name
-        )?;
+        let name = &tree.name;
+        fact(&format!(
+            "its set-up {why}; to try again: weald setup {name}"
+        ))?;
     }
     if tree.diverged {
-        writeln!(
-            out,
-            "  diverged: branch {} was moved outside weald; both are kept",
+        fact(&format!(
+            "diverged: branch {} was moved outside weald; both are kept",
             tree.branch
-        )?;
-        writeln!(out, "  to merge both: weald sync {}", tree.name)?;
+        ))?;
+        fact(&format!("to merge both: weald sync {}", tree.name))?;
     }
     match view.status_at {
         Some(at) if ago(at, now) != "now" => writeln!(
@@ -202,7 +196,7 @@ fn details(out: &mut Out, view: &TreeView, now: Timestamp) -> io::Result<()> {
         ),
     ] {
         if let Some(value) = value {
-            writeln!(out, "  {name:<12} {}", clean(&value))?;
+            writeln!(out, "  {name:<12} {}", wrapped(&value, 15))?;
         }
     }
     Ok(())

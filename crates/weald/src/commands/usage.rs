@@ -10,7 +10,7 @@ use weald_core::config::parse_size;
 
 use crate::completion;
 use crate::context::Context;
-use crate::ui::{ACCENT, DIM, Out, Table, clean, paint, size};
+use crate::ui::{ACCENT, DIM, Out, Table, clean, paint, size, wrapped};
 
 /// Show disk usage of worktrees, and free space with --free
 ///
@@ -45,7 +45,7 @@ impl Usage {
 }
 
 fn told(out: &mut Out, report: &UsageReport) -> io::Result<()> {
-    let mut table = Table::new(&["TREE", "SIZE", "ALONE", "MADE BY BUILDS"]);
+    let mut table = Table::new(&["WORKTREE", "SIZE", "ALONE", "MADE BY BUILDS"]);
     for tree in &report.trees {
         let folders: Vec<_> = tree
             .regenerable
@@ -74,8 +74,7 @@ fn told(out: &mut Out, report: &UsageReport) -> io::Result<()> {
     if !report.trees.is_empty() {
         table.print(out)?;
     }
-    writeln!(
-        out,
+    let sum = format!(
         "worktrees {}, trash {}, pool {}, vault {}, records {}; free: {}",
         size(report.total),
         size(report.trash),
@@ -83,7 +82,8 @@ fn told(out: &mut Out, report: &UsageReport) -> io::Result<()> {
         size(report.vault),
         size(report.private),
         size(report.free)
-    )?;
+    );
+    writeln!(out, "{}", wrapped(&sum, 2))?;
     if report.would_free > 0 {
         let freed = size(report.would_free);
         writeln!(out, "finished work takes {freed}; to free it: weald clean")?;

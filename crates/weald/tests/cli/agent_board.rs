@@ -56,6 +56,11 @@ fn p11_the_board_names_what_needs_somebody_and_fits_a_terminal() {
     ] {
         assert!(text.contains(word), "{word}: {text}");
     }
+    assert!(
+        text.contains(words.trim()),
+        "a program reads it whole: {text}"
+    );
+    let text = env.printed_at(80, "weald").join("\n");
     let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
     assert!(widest <= 80, "{widest}: {text}");
     let_go(&pulse(&env, id));
@@ -150,7 +155,7 @@ fn p11_ten_agents_fit_a_screen_one_row_each() {
     for id in &ids {
         until_state(&env, id, "running");
     }
-    let board = env.weald(&[]).stdout;
+    let board = env.printed_at(80, "weald").join("\n");
     assert!(board.lines().count() <= 24, "{board}");
     let widest = board.lines().map(|line| line.chars().count()).max();
     assert!(widest <= Some(80), "{board}");

@@ -8,6 +8,7 @@ mod gate;
 mod listings;
 mod messages;
 mod undo;
+mod widths;
 
 use weald_testkit::TestEnv;
 

@@ -7,7 +7,7 @@ use weald_core::Timestamp;
 use weald_core::clean::Blocker;
 
 use super::words;
-use crate::ui::{ACCENT, DIM, HEADING, Out, Table, ago, clean_line, joined, paint};
+use crate::ui::{ACCENT, DIM, HEADING, Out, Table, ago, clean_line, joined, paint, wrapped};
 
 /// Everything that a person wants to know, the most wanted first.
 pub fn told(out: &mut Out, report: &CleanReport, again: &str, now: Timestamp) -> io::Result<()> {
@@ -80,8 +80,8 @@ fn skipped(out: &mut Out, report: &CleanReport, now: Timestamp) -> io::Result<()
     }
     table.print(out)?;
     for one in report.skipped.iter().filter(|one| !one.notes.is_empty()) {
-        let notes = clean_line(&one.notes.join("; "));
-        writeln!(out, "  {}", paint(DIM, format!("{}: {notes}", one.tree)))?;
+        let notes = format!("{}: {}", one.tree, one.notes.join("; "));
+        writeln!(out, "  {}", paint(DIM, wrapped(&notes, 4)))?;
     }
     explained(out, report)
 }
@@ -100,20 +100,16 @@ fn explained(out: &mut Out, report: &CleanReport) -> io::Result<()> {
         };
         let help = words::help(blocker, &name);
         let help = help.map(|help| format!(": {help}")).unwrap_or_default();
-        let meaning = words::meaning(blocker);
-        writeln!(
-            out,
-            "  {} = {meaning}{}",
-            blocker.as_str(),
-            paint(DIM, help)
-        )?;
+        let (word, meaning) = (blocker.as_str(), words::meaning(blocker));
+        let line = format!("{word} = {meaning}{help}");
+        writeln!(out, "  {}", wrapped(&line, 4))?;
     }
     Ok(())
 }
 
 fn told_orphan(out: &mut Out, orphan: &Orphan) -> io::Result<()> {
-    let path = clean_line(&orphan.path.display().to_string());
-    writeln!(out, "{}: {}", paint(ACCENT, path), clean_line(&orphan.what))?;
+    let what = format!("{}: {}", orphan.path.display(), orphan.what);
+    writeln!(out, "{}", wrapped(&what, 2))?;
     let would = match (&orphan.trash, orphan.outcome) {
         (Some(place), _) => format!(
             "moved to the trash; to restore it: mv {} {}",
@@ -129,7 +125,7 @@ fn told_orphan(out: &mut Out, orphan: &Orphan) -> io::Result<()> {
         (None, None) if orphan.acts => format!("--orphans --apply: {}", orphan.would),
         (None, None) => orphan.would.clone(),
     };
-    writeln!(out, "  {}", paint(DIM, clean_line(&would)))
+    writeln!(out, "  {}", paint(DIM, wrapped(&would, 2)))
 }
 
 fn stale(out: &mut Out, report: &CleanReport, now: Timestamp) -> io::Result<()> {

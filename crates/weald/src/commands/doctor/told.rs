@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use weald_app::{Code, Finding, Severity};
 
-use crate::ui::{DIM, Out, clean, paint};
+use crate::ui::{DIM, Out, paint, wrapped};
 
 /// Every finding, and last what to do about them.
 pub fn told(out: &mut Out, findings: &[Finding], fix: bool) -> io::Result<()> {
@@ -21,20 +21,20 @@ fn told_one(out: &mut Out, finding: &Finding) -> io::Result<()> {
         (false, Severity::Warn) => "warn",
         (false, Severity::Error) => "error",
     };
-    let code = paint(DIM, format!("[{}]", finding.code.as_str()));
-    writeln!(out, "{head}: {} {code}", clean(&finding.what))?;
+    let what = format!("{head}: {} [{}]", finding.what, finding.code.as_str());
+    writeln!(out, "{}", wrapped(&what, 0))?;
     if finding.is_open() {
-        writeln!(out, "  {}", finding.means)?;
+        writeln!(out, "  {}", wrapped(&finding.means, 2))?;
     }
-    let would = clean(&finding.would);
+    let would = &finding.would;
     let line = match (finding.code, finding.fixed, finding.fixable) {
         // A list, which would hide the rest.
         (Code::SandboxLevel, ..) => "what that does not cover: weald sandbox explain".to_owned(),
         (_, true, _) => format!("done: {would}"),
         (_, false, true) => format!("weald doctor --fix: {would}"),
-        (_, false, false) => would,
+        (_, false, false) => would.clone(),
     };
-    writeln!(out, "  {}", paint(DIM, line))
+    writeln!(out, "  {}", paint(DIM, wrapped(&line, 2)))
 }
 
 fn ending(out: &mut Out, findings: &[Finding], fix: bool) -> io::Result<()> {
