@@ -139,7 +139,17 @@ impl Status {
             limit: self.limit,
         })?;
         let now = context.now();
-        context.ui.show(&answer, |out| told(out, &answer, now))
+        context.ui.show(&answer, |out| {
+            told(out, &answer, now)?;
+            match answer.queue.is_empty() && !self.all {
+                true => writeln!(
+                    out,
+                    "{}",
+                    paint(DIM, "(ended landings: weald queue status --all)")
+                ),
+                false => Ok(()),
+            }
+        })
     }
 }
 
@@ -150,10 +160,10 @@ fn told(out: &mut Out, queue: &Queued, now: Timestamp) -> io::Result<()> {
         writeln!(out, "  {}", paint(DIM, "to resume: weald queue resume"))?;
     }
     if let Some(holder) = &queue.holder {
-        let who = holder.session.as_ref().map(|name| format!(" for {name}"));
+        let who = holder.session.as_ref().map(|name| format!(" ({name})"));
         writeln!(
             out,
-            "process {}{} is running it",
+            "process {}{} is working the queue",
             holder.process.pid,
             who.unwrap_or_default()
         )?;
@@ -179,7 +189,7 @@ fn told(out: &mut Out, queue: &Queued, now: Timestamp) -> io::Result<()> {
 /// How long its tests took, or have been running.
 fn tests(landing: &Landing, now: Timestamp) -> String {
     match (&landing.gate, landing.status) {
-        (_, LandingStatus::Testing) => ago(landing.updated_at, now),
+        (_, LandingStatus::Testing) => took(now.duration_since(landing.updated_at).unsigned_abs()),
         (Some(gate), _) if gate.cached => "cached".to_owned(),
         (Some(gate), _) => took(Duration::from_millis(gate.took_ms)),
         (None, _) => "-".to_owned(),

@@ -25,11 +25,14 @@ const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "�
 
 /// What is at the terminal's cursor. Whoever takes it holds the lock of stderr before.
 static CURSOR: Mutex<Cursor> = Mutex::new(Cursor {
+    lines: 0,
     is_drawn: false,
     is_in_line: false,
 });
 
 struct Cursor {
+    /// How many lines of progress may be drawn.
+    lines: usize,
     /// The line of progress is there.
     is_drawn: bool,
     /// Something else began a line and did not end it.
@@ -87,8 +90,10 @@ impl<W: Write> Write for Above<W> {
                 cursor.is_in_line = *last != b'\n';
             }
             // Drawn again only after this is on the screen.
-            self.inner.flush()?;
-            Ok(written)
+            match cursor.lines {
+                0 => Ok(written),
+                _ => self.inner.flush().map(|()| written),
+            }
         })
     }
 
@@ -116,6 +121,7 @@ impl Progress {
         if !io::stderr().is_terminal() {
             return Self::Lines;
         }
+        with_cursor(|cursor| cursor.lines += 1);
         let (sender, receiver) = mpsc::channel();
         let thread = thread::spawn(move || {
             let mut line = Line {
@@ -186,6 +192,7 @@ impl Drop for Progress {
         {
             drop(sender);
             let _ = thread.join();
+            with_cursor(|cursor| cursor.lines -= 1);
         }
     }
 }

@@ -134,7 +134,8 @@ fn a6_an_agent_sees_what_landed_merges_it_inside_and_lands_again() {
             for i in $(seq 1500); do [ $(git rev-parse main) = $was ] || break; sleep 0.02; done
             echo seen $(date +%s%N)
             weald land; echo land $?; weald sync other; echo other $?
-            weald sync; echo sync $?; {RESOLVE}; weald sync; echo again $?; weald land; echo land $?"
+            weald sync; echo sync $?; {RESOLVE}; weald sync; echo again $?
+            weald land -m 'Say both'; echo land $?"
         );
         let work = spawn(&env, &["work", "1", "--", "sh", "-c", &script]);
         let log = env.root().join("app.weald/one/log.txt");
@@ -178,6 +179,8 @@ fn a6_an_agent_sees_what_landed_merges_it_inside_and_lands_again() {
             log.contains("one\n") && log.contains("two\n"),
             "{kind} {log}"
         );
+        let subject = env.git(&["log", "-1", "--format=%s", "main"]);
+        assert_eq!(subject, "Say both\n", "{kind}");
         assert_eq!(task(&env, "1")["status"], "completed", "{kind}");
     }
 }

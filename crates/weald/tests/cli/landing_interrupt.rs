@@ -168,5 +168,5 @@ fn m8_a_killed_lander_leaves_its_landings_queued_and_holds_nothing() {
     assert_eq!(queue["holder"], Value::Null, "{queue:#}");
     assert_eq!(queue["queue"][0]["outcome"], json!("queued"));
     let plain = env.weald(&["queue"]).stdout;
-    assert!(!plain.contains("is running it"), "{plain}");
+    assert!(!plain.contains("is working the queue"), "{plain}");
 }
