@@ -18,6 +18,7 @@ mod environment;
 pub mod exit;
 mod failure;
 mod foreground;
+mod git_view;
 mod ground;
 mod hidden_files;
 pub mod landing;
@@ -25,6 +26,7 @@ pub mod notifier;
 pub mod notify;
 pub mod operations;
 pub mod screen;
+mod shown_diff;
 pub mod supervision;
 pub mod tracker;
 
@@ -35,6 +37,7 @@ pub use call::{Call, MCP_MARK, progress, window};
 pub use environment::Environment;
 pub use failure::Failure;
 pub use ground::Ground;
+pub use shown_diff::{Reader, ShownDiff};
 pub use weald_agents as agents;
 pub use weald_agents::{
     Activity, AgentError, AgentList, AgentQuery, AgentRequest, AgentSort, AgentView, Agents,
@@ -85,12 +88,12 @@ pub use weald_landing::{
 };
 pub use weald_trees::{
     AdoptError, Adoption, Against, Binding, BranchExists, BranchOutcome, BroughtBack, ChangedFile,
-    CommandResult, CreateOutcome, Created, Diff, DiffStyle, Dirty, Edit, Exited, ForeignTree,
-    Found, Holder, Host, KeptCommit, KeptWork, NewTree, OwnProgram, Patience, PoolStatus,
-    Population, Proposed, PurgeRequest, Purged, RemoveRequest, Removed, RunFolder, RunRequest,
-    RunSandbox, ScopeError, SetupReport, SnapshotRestored, SnapshotView, SyncOutcome, Synced,
-    TrashEntry, TreeError, TreePorts, TreeView, Trees, Trust, Wanted, Wishes, bound_for, quoted,
-    read_only_home, run_if_inside,
+    CommandResult, CreateOutcome, Created, Diff, DiffForm, DiffStyle, Dirty, Edit, Exited,
+    ForeignTree, Found, Holder, Host, KeptCommit, KeptWork, NewTree, OwnProgram, Patience,
+    PoolStatus, Population, Proposed, PurgeRequest, Purged, RemoveRequest, Removed, RunFolder,
+    RunRequest, RunSandbox, ScopeError, SetupReport, SnapshotRestored, SnapshotView, SyncOutcome,
+    Synced, TrashEntry, TreeError, TreePorts, TreeView, Trees, Trust, Wanted, Wishes, bound_for,
+    quoted, read_only_home, run_if_inside,
 };
 pub use weald_upkeep::{
     AdoptedCopy, Became, Candidate, Checkup, CleanReport, CleanRequest, Code, Compared, Evicted,

@@ -4,7 +4,11 @@
 //! and every mark that turns the direction of reading is replaced; lines, tabs and plain colours stay. For programs they
 //! are escaped as JSON does it, so that nothing is lost. Sequences and characters may come in pieces.
 
+mod palette;
+
 use std::io::{self, Write};
+
+pub use self::palette::Palette;
 
 /// For whom text is made harmless.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -202,6 +206,12 @@ pub fn clean(text: &str) -> String {
         .replace("\r\n", "\n")
         .replace('\r', "\n")
         .replace(is_obeyed, "\u{fffd}")
+}
+
+/// The same for a patch, in which a carriage return stays on its line: otherwise a line could begin anew behind it.
+pub fn clean_patch(text: &str) -> String {
+    let text = text.replace("\r\n", "\n").replace('\r', "^M");
+    clean(&text)
 }
 
 /// The same for a name in a list: it stays on its line.

@@ -27,6 +27,7 @@ pub mod error_code;
 pub mod event;
 pub mod eviction;
 pub mod file_view;
+pub mod git_diff;
 pub mod hosts;
 pub mod id;
 pub mod import;

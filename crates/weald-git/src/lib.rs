@@ -10,6 +10,7 @@ mod checkout_copy;
 mod checkout_index;
 mod checkout_walk;
 mod comparing;
+mod diff_config;
 mod digest;
 mod door;
 #[cfg(any(test, fuzzing))]
@@ -52,6 +53,7 @@ pub use checkout_index::{CheckoutIndex, EntryKind, FileStat, IndexEntry, NewEntr
 pub use comparing::{
     Parents, TreeDifference, history_between, is_ancestor, tree_differences, trees_of,
 };
+pub use diff_config::{UserSetting, color_sequence, diff_settings};
 pub use digest::{Digest, blob_id};
 pub use door::{Door, DoorError, FileTrace, born, device};
 pub use git_user::GitUser;

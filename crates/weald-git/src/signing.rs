@@ -51,11 +51,30 @@ pub struct SigningConfig {
 }
 
 /// One entry of a configuration.
-struct ConfigEntry<'a> {
-    is_users: bool,
-    key: &'a str,
+pub(crate) struct ConfigEntry<'a> {
+    /// Whether it is the user's or the machine's, and not the repository's own.
+    pub(crate) is_users: bool,
+    pub(crate) key: &'a str,
     /// An entry without one means true.
-    value: Option<&'a str>,
+    pub(crate) value: Option<&'a str>,
+}
+
+/// What `git config -z --show-scope` lists.
+pub(crate) fn config_entries(listed: &str) -> Vec<ConfigEntry<'_>> {
+    let mut fields = listed.split_terminator('\0');
+    let mut entries = Vec::new();
+    while let (Some(scope), Some(entry)) = (fields.next(), fields.next()) {
+        let (key, value) = match entry.split_once('\n') {
+            Some((key, value)) => (key, Some(value)),
+            None => (entry, None),
+        };
+        entries.push(ConfigEntry {
+            is_users: matches!(scope, "system" | "global" | "command"),
+            key,
+            value,
+        });
+    }
+    entries
 }
 
 impl SigningConfig {
@@ -72,19 +91,7 @@ impl SigningConfig {
 
     /// Reads what `git config -z --show-scope` lists, later entries over earlier ones.
     fn parse(listed: &str) -> Self {
-        let mut fields = listed.split_terminator('\0');
-        let mut entries = Vec::new();
-        while let (Some(scope), Some(entry)) = (fields.next(), fields.next()) {
-            let (key, value) = match entry.split_once('\n') {
-                Some((key, value)) => (key, Some(value)),
-                None => (entry, None),
-            };
-            entries.push(ConfigEntry {
-                is_users: matches!(scope, "system" | "global" | "command"),
-                key,
-                value,
-            });
-        }
+        let entries = config_entries(listed);
         let last = |key: &str| entries.iter().rev().find(|entry| entry.key == key);
         let mut config = Self {
             is_wanted: last("commit.gpgsign").is_some_and(ConfigEntry::is_true),

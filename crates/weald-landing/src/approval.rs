@@ -50,6 +50,8 @@ pub struct ApprovedFile {
 pub struct Review {
     pub tree: Tree,
     pub head: String,
+    /// Where its commits left the target, or the target's tip.
+    pub fork: String,
     /// The commits that the target lacks, newest first.
     pub commits: Vec<ApprovedCommit>,
     pub files: Vec<ApprovedFile>,
@@ -95,10 +97,11 @@ impl Landings<'_> {
         if let Some(expected) = expected.filter(|expected| !head.starts_with(*expected)) {
             return Err(Refusal::HeadMoved(tree.name, head, expected.to_owned()).into());
         }
-        let (commits, files) = self.about_to_land(&tree, &head)?;
+        let (fork, commits, files) = self.about_to_land(&tree, &head)?;
         Ok(Review {
             tree,
             head,
+            fork,
             commits,
             files,
             uncommitted: look.staged + look.unstaged + look.untracked,
@@ -228,12 +231,12 @@ impl Landings<'_> {
         Ok(resolve(vec![layer]).expect("only an owner's values can be refused"))
     }
 
-    /// The commits that the target lacks, and what they change.
+    /// Where the commits that the target lacks left it, those commits, and what they change.
     fn about_to_land(
         &self,
         tree: &Tree,
         head: &str,
-    ) -> Result<(Vec<ApprovedCommit>, Vec<ApprovedFile>), LandError> {
+    ) -> Result<(String, Vec<ApprovedCommit>, Vec<ApprovedFile>), LandError> {
         let place = self.trees.comparing(tree);
         let base = || tree.base.commit.clone();
         let tip = self.trees.target_tip(tree)?.unwrap_or_else(base);
@@ -259,7 +262,8 @@ impl Landings<'_> {
                 protected: is_protected || unlisted.contains(&path),
                 path,
             });
-        Ok((commits.collect(), files.collect()))
+        let (commits, files) = (commits.collect(), files.collect());
+        Ok((fork, commits, files))
     }
 
     /// Refuses an agent's session, as far as it can be told.

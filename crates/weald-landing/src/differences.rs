@@ -7,8 +7,9 @@ use weald_core::id::LandingId;
 use weald_git::{Git, GitError};
 
 use super::LandError;
+use super::approval::Review;
 use crate::Landings;
-use weald_trees::inside::{DiffStyle, InsideError, between};
+use weald_trees::inside::{DiffForm, InsideError, between};
 use weald_trees::{DIFF_LIMIT, Diff, TreeError};
 
 /// Two commits, and what differs between them as git lists it.
@@ -42,7 +43,11 @@ impl Landings<'_> {
     }
 
     /// Tells what a landing changed on its target. Both commits are the host's own, in the vault.
-    pub fn landing_diff(&self, id: LandingId, style: DiffStyle) -> Result<Diff, LandError> {
+    pub fn landing_diff(
+        &self,
+        id: LandingId,
+        form: impl Into<DiffForm>,
+    ) -> Result<Diff, LandError> {
         let landing = self.landing(id)?;
         let from = landing.onto.as_ref().or(landing.old_tip.as_ref());
         let (Some(from), Some(to)) = (from, &landing.new_tip) else {
@@ -54,10 +59,26 @@ impl Landings<'_> {
             });
         };
         let git = self.trees.vault().git("diff");
-        let unreadable = |error: InsideError| TreeError::Unreadable {
-            name: format!("landing {id}"),
-            why: error.to_string(),
-        };
-        Ok(between(git, [from, to], style, DIFF_LIMIT).map_err(unreadable)?)
+        Ok(between(git, [from, to], &form.into(), DIFF_LIMIT)
+            .map_err(|error| unreadable(format!("landing {id}"), &error))?)
+    }
+
+    /// Tells what the commits change that a person may approve: exactly those, whatever the tree holds by now.
+    pub fn review_diff(
+        &self,
+        review: &Review,
+        form: impl Into<DiffForm>,
+    ) -> Result<Diff, LandError> {
+        let git = Git::new(&self.trees.comparing(&review.tree), "diff");
+        let range = [review.fork.as_str(), &review.head];
+        Ok(between(git, range, &form.into(), DIFF_LIMIT)
+            .map_err(|error| unreadable(review.tree.name.to_string(), &error))?)
+    }
+}
+
+fn unreadable(name: String, error: &InsideError) -> TreeError {
+    TreeError::Unreadable {
+        name,
+        why: error.to_string(),
     }
 }

@@ -36,6 +36,24 @@ pub fn interrupted() -> Option<u8> {
         .filter(|signal| *signal > 0)
 }
 
+/// While this lives, a Ctrl-C at the terminal is for the program in front, such as a pager, and this process waits on.
+pub struct InterruptsIgnored([(libc::c_int, libc::sighandler_t); 2]);
+
+impl InterruptsIgnored {
+    /// To be called once that program has started, because it would ignore them, too.
+    pub fn start() -> Self {
+        Self([libc::SIGINT, libc::SIGQUIT].map(|signal| (signal, sys::ignore_signal(signal))))
+    }
+}
+
+impl Drop for InterruptsIgnored {
+    fn drop(&mut self) {
+        for (signal, before) in self.0 {
+            sys::restore_signal(signal, before);
+        }
+    }
+}
+
 /// What asks an operation to end early: a signal to this process, or the caller. Clones are asked together.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel(Source);

@@ -53,7 +53,7 @@ pub use gateway::{Refusal, Refusals};
 pub use handover::INIT_ARGUMENT;
 pub use home::mount_below_home;
 pub use init::run_if_init;
-pub use interrupts::{Cancel, catch_interrupts, end_with_parent, interrupted};
+pub use interrupts::{Cancel, InterruptsIgnored, catch_interrupts, end_with_parent, interrupted};
 pub use launcher::{launch, launch_on_terminal, launch_unconfined};
 pub use orders::Order;
 pub use output::{Budget, pass_on};

@@ -209,6 +209,18 @@ pub fn set_signal(signal: libc::c_int, handler: libc::sighandler_t) {
     unsafe { libc::signal(signal, handler) };
 }
 
+/// Ignores a signal, and answers how it was handled before.
+pub fn ignore_signal(signal: libc::c_int) -> libc::sighandler_t {
+    // SAFETY: SIG_IGN runs no code.
+    unsafe { libc::signal(signal, libc::SIG_IGN) }
+}
+
+/// Handles a signal as before.
+pub fn restore_signal(signal: libc::c_int, before: libc::sighandler_t) {
+    // SAFETY: it is what `ignore_signal` answered, so it was in force before.
+    unsafe { libc::signal(signal, before) };
+}
+
 /// Calls `handler`, which may make async-signal-safe calls only, at a signal; one that is ignored stays ignored.
 pub fn catch_signal(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) {
     // SAFETY: the handler is a function of this program with the type that signals are given to.

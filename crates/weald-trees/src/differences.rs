@@ -1,6 +1,6 @@
 //! `weald diff`: what changed in a tree.
 
-use super::inside::{Diff, DiffStyle, DiffWork};
+use super::inside::{Diff, DiffForm, DiffWork};
 use super::{TreeError, Trees};
 
 /// How much text a diff may have.
@@ -21,7 +21,7 @@ impl Trees<'_> {
         &self,
         name: Option<&str>,
         against: Against,
-        style: DiffStyle,
+        form: impl Into<DiffForm>,
     ) -> Result<Diff, TreeError> {
         let view = self.look(name)?;
         let tree = view.tree;
@@ -33,7 +33,7 @@ impl Trees<'_> {
         let job = DiffWork {
             base: tree.base.commit.clone(),
             against: target,
-            style,
+            form: form.into(),
             limit: TEXT_LIMIT,
         };
         self.visit(tree.name.as_str(), &site, job)

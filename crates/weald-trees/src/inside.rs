@@ -43,7 +43,7 @@ mod work;
 
 pub use changes::ChangedFile;
 pub use commit::{CommitEnd, CommitReply, LookWish};
-pub use diff::{Diff, DiffStyle, between};
+pub use diff::{Diff, DiffForm, DiffStyle, between};
 pub use fingerprint::{FingerprintReply, Unless};
 pub use fresh_git::{FreshGit, FreshModule};
 pub use job::*;

@@ -106,7 +106,7 @@ pub use error::{AdoptError, Holder, TreeError};
 pub use found::Found;
 pub use gate_tree::{GATES, GateTree};
 pub use guard::{Edit, bound_for};
-pub use inside::{ChangedFile, Diff, DiffStyle, Look, run_if_inside};
+pub use inside::{ChangedFile, Diff, DiffForm, DiffStyle, Look, run_if_inside};
 pub use kept_work::{BroughtBack, KeptCommit, KeptWork, Wanted};
 pub use locking::{SEALED, has_task_lock, is_own_lock, locked_text};
 pub use new_tree::{BranchExists, CreateOutcome, Created, NewTree};

@@ -14,7 +14,7 @@ use weald_git::{Expected, GitError, RefChange, list_refs, transfer, update_refs}
 use super::differences::TEXT_LIMIT;
 use super::import::is_outrun;
 use super::inside::{
-    COMMITTER, Diff, DiffSnapshots, DiffStyle, RestoreSnapshot, SnapshotForm, SnapshotLimits,
+    COMMITTER, Diff, DiffForm, DiffSnapshots, RestoreSnapshot, SnapshotForm, SnapshotLimits,
     SnapshotReply, SnapshotWish, Unless,
 };
 use super::site::Site;
@@ -335,7 +335,7 @@ impl Trees<'_> {
         name: Option<&str>,
         from: Option<u64>,
         to: Option<u64>,
-        style: DiffStyle,
+        form: DiffForm,
     ) -> Result<Diff, TreeError> {
         let tree = self.named(name)?;
         let site = self.site(&tree)?;
@@ -348,7 +348,7 @@ impl Trees<'_> {
             from: from.commit,
             to,
             now: self.wish(&tree, "diff", None)?,
-            style,
+            form,
             limit: TEXT_LIMIT,
         };
         self.visit(tree.name.as_str(), &site, job)

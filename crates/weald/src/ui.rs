@@ -3,6 +3,7 @@
 mod fields;
 mod finished;
 pub mod help;
+mod pager;
 mod progress;
 pub mod reference;
 mod review;
@@ -33,7 +34,7 @@ use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
 use weald_app::progress::{FinishedTask, LogReader, LogView, Output, Shown, Stage};
-use weald_app::{Failure, Ground, Review, exit};
+use weald_app::{Failure, Ground, Reader, Review, ShownDiff, exit};
 use weald_core::agent::AgentId;
 use weald_core::attention::Attention;
 use weald_core::config::NotifyBy;
@@ -138,13 +139,19 @@ impl weald_app::progress::Progress for Ui {
         attaching::show(host, is_stopped)
     }
 
-    fn review(&self, review: &Review) -> Result<(), Failure> {
-        if !self.is_json() {
-            let mut out = self.out();
-            print_review(&mut out, review)?;
-            out.flush()?;
+    fn review(&self, review: &Review, diff: Option<&ShownDiff>) -> Result<(), Failure> {
+        match diff {
+            _ if self.is_json() => Ok(()),
+            Some(diff) => self.page(diff, |out| {
+                print_review(out, review)?;
+                writeln!(out)
+            }),
+            None => {
+                let mut out = self.out();
+                print_review(&mut out, review)?;
+                Ok(out.flush()?)
+            }
         }
-        Ok(())
     }
 
     /// Whatever is not a clear yes is a no.
@@ -212,6 +219,50 @@ impl Ui {
     fn out_as(&self, form: Form) -> Out {
         let stream = AutoStream::new(io::stdout().lock(), self.color);
         Screen::new(Above::new(stream, io::stdout().is_terminal()), form)
+    }
+
+    /// The person who reads a diff here; `None` for a program that asks for JSON.
+    pub fn reader(&self) -> Option<Reader> {
+        let color = match self.color {
+            anstream::ColorChoice::Auto => None,
+            anstream::ColorChoice::Never => Some(false),
+            _ => Some(true),
+        };
+        (!self.is_json()).then(|| Reader {
+            is_terminal: io::stdout().is_terminal(),
+            color,
+            width: line_width(),
+        })
+    }
+
+    /// Prints a diff after what `before` writes: page by page if the reader has a pager for it.
+    pub fn page(
+        &self,
+        diff: &ShownDiff,
+        before: impl Fn(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), Failure> {
+        let mut head = Vec::new();
+        before(&mut head)?;
+        if !diff.is_colored {
+            head = anstream::adapter::strip_bytes(&head).into_vec();
+        }
+        let print = |out: &mut dyn Write| {
+            out.write_all(&head)?;
+            out.write_all(diff.text.as_deref().unwrap_or_default().as_bytes())?;
+            match diff.truncated {
+                true => writeln!(out, "[… truncated]"),
+                false => Ok(()),
+            }
+        };
+        if let Some(pager) = &diff.pager {
+            return pager::show(pager, line_width(), print);
+        }
+        // Its colours were decided on with the user's configuration, so all that are in it stay.
+        let stdout = io::stdout();
+        let above = Above::new(stdout.lock(), stdout.is_terminal());
+        let mut out = Screen::new(above, Form::Text);
+        print(&mut out)?;
+        Ok(out.flush()?)
     }
 
     fn err(&self) -> Screen<Above<AutoStream<io::StderrLock<'static>>>> {

@@ -11,7 +11,7 @@ use weald_core::name::SessionName;
 use weald_core::task::Task;
 use weald_terminal::Left;
 
-use crate::{Failure, Ground, Review};
+use crate::{Failure, Ground, Review, ShownDiff};
 
 /// Something that takes its time, shown until it is dropped.
 pub trait Stage: Send + Sync {
@@ -125,8 +125,8 @@ pub trait Progress: Sync {
         Err(Failure::no_terminal())
     }
 
-    /// What is about to be approved. Nothing is approved that could not be shown.
-    fn review(&self, _: &Review) -> Result<(), Failure> {
+    /// What is about to be approved, with its changes if the person is asked. Nothing is approved that could not be shown.
+    fn review(&self, _: &Review, _: Option<&ShownDiff>) -> Result<(), Failure> {
         Ok(())
     }
 

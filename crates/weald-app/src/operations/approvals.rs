@@ -1,10 +1,14 @@
 //! A person's word that exactly these commits may land.
 
 use serde::{Deserialize, Serialize};
+use weald_core::git_diff::DiffOptions;
 use weald_core::tree::Approval;
 
 use super::Operation;
-use crate::{ApprovedCommit, ApprovedFile, Call, Failure, Landings, TreeView, exit};
+use crate::git_view::GitView;
+use crate::{
+    ApprovedCommit, ApprovedFile, Call, DiffStyle, Failure, Landings, Reader, TreeView, exit,
+};
 
 entries!(ApproveLanding);
 
@@ -18,6 +22,12 @@ pub struct ApproveLanding {
     pub head: Option<String>,
     /// Whether a person is at a terminal, or said that none is needed.
     pub is_attended: bool,
+    /// Show the changes and ask, at a terminal.
+    #[serde(default)]
+    pub ask: bool,
+    /// The person who is asked.
+    #[serde(skip)]
+    pub reader: Option<Reader>,
 }
 
 /// What may land now, and what was looked at for it.
@@ -66,7 +76,26 @@ impl Operation for ApproveLanding {
                 review.tree.name
             ));
         }
-        call.progress.review(&review)?;
+        match self.ask {
+            false => call.progress.review(&review, None)?,
+            true => {
+                let options = DiffOptions::default();
+                let place = &ground.place;
+                let view = GitView::new(call, place, DiffStyle::Patch, &options, self.reader)?;
+                let diff = landings.review_diff(&review, view.form.clone())?;
+                call.progress.review(&review, Some(&view.show(diff)))?;
+                let files = match review.files.len() {
+                    1 => "this 1 file".to_owned(),
+                    count => format!("these {count} files"),
+                };
+                let (tree, target) = (&review.tree.name, &review.tree.target);
+                let head = review.head.get(..9).unwrap_or_default();
+                let question = format!("Approve {files} of {tree} at {head} for {target}?");
+                if !call.progress.confirm(&question)? {
+                    return Err(Failure::declined("nothing was approved"));
+                }
+            }
+        }
         let (tree, approval) = landings.approve_landing(&review)?;
         call.tell(&ground.engine);
         Ok(ApprovedLanding {

@@ -4,13 +4,15 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use weald_core::git_diff::DiffOptions;
 use weald_core::name::TreeName;
 
 use super::{Broker, Caller, Inside, Operation, asked, parsed};
-use crate::screen::clean;
+use crate::git_view::GitView;
+use crate::screen::clean_patch;
 use crate::{
-    Against, Ask, Board, Call, ChangedFile, Diff, DiffStyle, Failure, ForeignTree, Freshness,
-    Ground, Landings, Overview, StageView, TreePorts, TreeView, Trees, Upkeep,
+    Against, Ask, Board, Call, DiffForm, DiffStyle, Failure, ForeignTree, Freshness, Ground,
+    Landings, Overview, Reader, ShownDiff, StageView, TreePorts, TreeView, Trees, Upkeep,
 };
 
 entries!(
@@ -273,6 +275,12 @@ pub struct DiffTree {
     pub against_target: bool,
     /// As files, a patch, or numbers.
     pub style: DiffStyle,
+    /// What git shall do otherwise than usual.
+    #[serde(default)]
+    pub options: DiffOptions,
+    /// A person, whose configuration counts. Nobody else names one.
+    #[serde(skip)]
+    pub reader: Option<Reader>,
 }
 
 impl DiffTree {
@@ -283,26 +291,12 @@ impl DiffTree {
             false => Against::Base,
         }
     }
-}
 
-/// A list of files, or text that no terminal obeys.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct ShownDiff {
-    /// Each with how it changed.
-    pub files: Vec<ChangedFile>,
-    /// Whether something was left out.
-    pub truncated: bool,
-    /// The patch or the numbers, if those were asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub text: Option<String>,
-}
-
-impl From<Diff> for ShownDiff {
-    fn from(diff: Diff) -> Self {
-        Self {
-            files: diff.files,
-            truncated: diff.truncated,
-            text: diff.text.as_deref().map(clean),
+    /// What git is asked for if a program reads.
+    pub fn form(&self) -> DiffForm {
+        DiffForm {
+            options: self.options.arguments(),
+            ..self.style.into()
         }
     }
 }
@@ -321,13 +315,22 @@ impl Operation for DiffTree {
             None => None,
         };
         let name = name.as_ref().map(|name| name.as_str());
-        Ok(trees.diff(name, self.against(), self.style)?.into())
+        let view = GitView::new(call, &ground.place, self.style, &self.options, self.reader)?;
+        let diff = trees.diff(name, self.against(), view.form.clone())?;
+        Ok(view.show(diff))
     }
 
     fn run_inside(&self, broker: &dyn Broker, call: &Call<'_>) -> Inside<ShownDiff> {
-        let diff = asked::<ShownDiff>(broker, call, Ask::Diff(self.clone()));
+        let wanted = Self {
+            tree: self.tree.clone(),
+            against_target: self.against_target,
+            style: self.style,
+            options: self.options.clone(),
+            reader: None,
+        };
+        let diff = asked::<ShownDiff>(broker, call, Ask::Diff(wanted));
         Some(diff.map(|diff| ShownDiff {
-            text: diff.text.as_deref().map(clean),
+            text: diff.text.as_deref().map(clean_patch),
             ..diff
         }))
     }

@@ -7,21 +7,22 @@ use weald_control::agents::Entry;
 use weald_core::SignedDuration;
 use weald_core::agent::{Agent, AgentId, AgentStatus, Wanted};
 use weald_core::agent_rules::{AgentInput, AgentRefusal};
+use weald_core::git_diff::DiffOptions;
 use weald_core::message::{Draft, Message, MessageType, Urgency};
 use weald_core::name::SessionName;
 use weald_sandbox::Refusal;
 
 use super::agent_views::OneAgent;
-use super::looking::ShownDiff;
 use super::messages::Messages;
 use super::works::Worked;
 use super::{Operation, within_reason};
 use crate::agents::drivers::driver_for;
+use crate::git_view::GitView;
 use crate::progress::{LogView, Shown};
 use crate::supervision::{Look, Tail, attach, told_retry};
 use crate::{
     Activity, Against, AgentError, AgentQuery, AgentView, Call, DiffStyle, Failure, Ground,
-    Landings, agent_folder, exit, refusals_with_hint,
+    Landings, Reader, ShownDiff, agent_folder, exit, refusals_with_hint,
 };
 
 entries!(
@@ -56,6 +57,12 @@ pub struct DiffAgent {
     pub agent: String,
     /// As files, a patch, or numbers.
     pub style: DiffStyle,
+    /// What git shall do otherwise than usual.
+    #[serde(default)]
+    pub options: DiffOptions,
+    /// A person, whose configuration counts.
+    #[serde(skip)]
+    pub reader: Option<Reader>,
 }
 
 impl Operation for DiffAgent {
@@ -66,7 +73,8 @@ impl Operation for DiffAgent {
         let ground = call.ground()?;
         let agent = ground.engine.find_agent(&self.agent)?;
         let trees = ground.trees(call)?;
-        let style = self.style;
+        let view = GitView::new(call, &ground.place, self.style, &self.options, self.reader)?;
+        let form = view.form.clone();
         let progress = call.stage("looking");
         let own = agent.tree.as_ref().and_then(|name| {
             let tree = trees.named(Some(name.as_str())).ok()?;
@@ -74,8 +82,8 @@ impl Operation for DiffAgent {
         });
         let landing = ground.engine.landed_by(&agent)?;
         let diff = match (own, landing) {
-            (Some(tree), _) => trees.diff(Some(tree.name.as_str()), Against::Base, style)?,
-            (None, Some(landing)) => Landings::new(&trees).landing_diff(landing, style)?,
+            (Some(tree), _) => trees.diff(Some(tree.name.as_str()), Against::Base, form)?,
+            (None, Some(landing)) => Landings::new(&trees).landing_diff(landing, form)?,
             (None, None) => {
                 return Err(Failure::new(
                     "no_tree",
@@ -89,7 +97,7 @@ impl Operation for DiffAgent {
             }
         };
         drop(progress);
-        Ok(diff.into())
+        Ok(view.show(diff))
     }
 }
 

@@ -1,11 +1,12 @@
 //! Snapshots of a worktree: taking, listing, comparing and restoring them.
 
 use serde::{Deserialize, Serialize};
+use weald_core::git_diff::DiffOptions;
 
-use super::looking::ShownDiff;
 use super::{Broker, Inside, Operation, asked};
+use crate::git_view::GitView;
 use crate::screen::clean_line;
-use crate::{Ask, Call, DiffStyle, Failure, SnapshotView, TreeView};
+use crate::{Ask, Call, DiffStyle, Failure, Reader, ShownDiff, SnapshotView, TreeView};
 
 entries!(TakeSnapshot, ListSnapshots, RestoreSnapshot, DiffSnapshots);
 
@@ -143,6 +144,12 @@ pub struct DiffSnapshots {
     pub to: Option<u64>,
     /// As files, a patch, or numbers.
     pub style: DiffStyle,
+    /// What git shall do otherwise than usual.
+    #[serde(default)]
+    pub options: DiffOptions,
+    /// A person, whose configuration counts.
+    #[serde(skip)]
+    pub reader: Option<Reader>,
 }
 
 impl Operation for DiffSnapshots {
@@ -153,7 +160,8 @@ impl Operation for DiffSnapshots {
         let ground = call.ground()?;
         let trees = ground.trees(call)?;
         let _progress = call.stage("looking");
-        let found = trees.snapshot_diff(Some(&self.tree), self.from, self.to, self.style)?;
-        Ok(found.into())
+        let view = GitView::new(call, &ground.place, self.style, &self.options, self.reader)?;
+        let form = view.form.clone();
+        Ok(view.show(trees.snapshot_diff(Some(&self.tree), self.from, self.to, form)?))
     }
 }

@@ -319,7 +319,7 @@ impl<'a> Desk<'a> {
 
     fn diff(&self, wanted: &DiffTree) -> Result<Reply, Failure> {
         let name = Some(self.authority.tree.as_str());
-        let diff = self.trees.diff(name, wanted.against(), wanted.style)?;
+        let diff = self.trees.diff(name, wanted.against(), wanted.form())?;
         let reply = Reply::new()
             .with("files", &diff.files)
             .with("truncated", &diff.truncated);

@@ -9,6 +9,7 @@ use weald_app::DiffStyle;
 use weald_app::operations::events::ListEvents;
 use weald_app::operations::looking::{DiffTree, ListTrees};
 use weald_app::operations::tasks::{ListTasks, ReadyTasks};
+use weald_core::git_diff::DiffOptions;
 use weald_core::id::Seq;
 
 use super::hints;
@@ -142,6 +143,8 @@ pub async fn read(
                 tree: Some(tree),
                 against_target: false,
                 style: DiffStyle::Patch,
+                options: DiffOptions::default(),
+                reader: None,
             };
             let patch = call.patch(diff, MOST_PATCH).await;
             patch.map(|(text, _)| (text, PATCH))

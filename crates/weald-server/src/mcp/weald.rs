@@ -21,7 +21,7 @@ use tokio::process::Command;
 use tokio::sync::{OnceCell, Semaphore, SemaphorePermit, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
-use weald_app::operations::looking::ShownDiff;
+use weald_app::ShownDiff;
 use weald_app::operations::sessions::{EndSession, Heartbeat};
 use weald_app::operations::{Caller, Done, Operation};
 use weald_app::{Failure, MCP_MARK};

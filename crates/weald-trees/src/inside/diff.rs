@@ -22,6 +22,42 @@ pub enum DiffStyle {
     Names,
 }
 
+/// A style with options and settings of git. The host checked them: none starts a program or names a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiffForm {
+    pub style: DiffStyle,
+    pub options: Vec<String>,
+    pub settings: Vec<(String, String)>,
+}
+
+impl From<DiffStyle> for DiffForm {
+    fn from(style: DiffStyle) -> Self {
+        Self {
+            style,
+            options: Vec::new(),
+            settings: Vec::new(),
+        }
+    }
+}
+
+impl DiffForm {
+    /// What git gets before it is told what to compare. Later options win.
+    fn apply(&self, git: Git) -> Git {
+        let form = match self.style {
+            DiffStyle::Stat => "--stat=80",
+            DiffStyle::Names => "--name-only",
+            _ => "--patch",
+        };
+        let git = git.config("core.quotePath", "false");
+        let set = |git: Git, (key, value): &(String, String)| git.config(key, value);
+        self.settings
+            .iter()
+            .fold(git, set)
+            .args(["--no-ext-diff", "--no-textconv", "--no-color", form])
+            .args(&self.options)
+    }
+}
+
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Diff {
     /// Files, for a list.
@@ -43,7 +79,7 @@ const FILES: usize = 20_000;
 pub struct DiffWork {
     pub base: String,
     pub against: Option<String>,
-    pub style: DiffStyle,
+    pub form: DiffForm,
     pub limit: usize,
 }
 
@@ -53,7 +89,7 @@ pub struct DiffSnapshots {
     pub from: String,
     pub to: Option<String>,
     pub now: SnapshotWish,
-    pub style: DiffStyle,
+    pub form: DiffForm,
     pub limit: usize,
 }
 
@@ -62,7 +98,7 @@ impl Job for DiffWork {
     const ACCESS: Access = Access::Read;
 
     fn work(&self, at: &Workplace) -> Result<Diff, InsideError> {
-        let (style, limit) = (self.style, self.limit);
+        let (style, limit) = (self.form.style, self.limit);
         let from = match &self.against {
             Some(target) => {
                 let found = at.git("merge-base").args([target.as_str(), "HEAD"]).run()?;
@@ -80,7 +116,7 @@ impl Job for DiffWork {
         for (state, range) in &layers {
             match style {
                 DiffStyle::Files => files.extend(listed(at.git("diff"), state, range)?),
-                _ => text.push_str(&told(at.git("diff"), style, range)?),
+                _ => text.push_str(&told(at.git("diff"), &self.form, range)?),
             }
             // What is already more than may be told needs no more.
             if text.len() > limit {
@@ -91,7 +127,7 @@ impl Job for DiffWork {
             match style {
                 DiffStyle::Files => files.push(at.untracked(path)),
                 DiffStyle::Names => text.push_str(&format!("{}\n", String::from_utf8_lossy(path))),
-                _ if text.len() <= limit => text.push_str(&at.told_untracked(style, path)?),
+                _ if text.len() <= limit => text.push_str(&at.told_untracked(&self.form, path)?),
                 _ => break,
             }
         }
@@ -113,10 +149,7 @@ impl Job for DiffSnapshots {
                 made.map(|made| made.commit).unwrap_or_default()
             }
         };
-        let nothing = match now.is_sha256 {
-            true => "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
-            false => "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
-        };
+        let nothing = empty_tree(now.is_sha256);
         let mut range = Vec::new();
         for commit in [&self.from, &to] {
             let files = Git::new(&repository, "rev-parse")
@@ -130,7 +163,7 @@ impl Job for DiffSnapshots {
         }
         let range: Vec<_> = range.iter().map(String::as_str).collect();
         let git = Git::new(&repository, "diff").limit(TIME_LIMIT);
-        differing(git, "snapshot", &range, self.style, self.limit)
+        differing(git, "snapshot", &range, &self.form, self.limit)
     }
 }
 
@@ -150,22 +183,11 @@ impl Reply for Diff {
 }
 
 impl Workplace {
-    fn told_untracked(&self, style: DiffStyle, path: &[u8]) -> Result<String, InsideError> {
-        let form = match style {
-            DiffStyle::Stat => "--stat=80",
-            _ => "--patch",
-        };
+    fn told_untracked(&self, form: &DiffForm, path: &[u8]) -> Result<String, InsideError> {
         // It answers 1, because there is a difference.
-        let output = self
-            .git("diff")
-            .args([
-                "--no-ext-diff",
-                "--no-textconv",
-                "--no-color",
-                "--no-index",
-                form,
-            ])
-            .args(["--", "/dev/null"])
+        let output = form
+            .apply(self.git("diff"))
+            .args(["--no-index", "--", "/dev/null"])
             .args([OsString::from_vec(path.to_vec())])
             .output()?;
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
@@ -232,29 +254,38 @@ fn parse_raw_and_numstat(answer: &[u8], state: &str) -> Vec<ChangedFile> {
     files
 }
 
-/// What changed between two commits that the host trusts.
+/// What changed between two commits that the host trusts. No attributes count, so none of them hides a file.
 pub fn between(
     git: Git,
     range: [&str; 2],
-    style: DiffStyle,
+    form: &DiffForm,
     limit: usize,
 ) -> Result<Diff, InsideError> {
-    differing(git, "committed", &range, style, limit)
+    let git = git.env("GIT_ATTR_SOURCE", empty_tree(range[0].len() == 64));
+    differing(git, "committed", &range, form, limit)
+}
+
+/// The git tree without files.
+fn empty_tree(is_sha256: bool) -> &'static str {
+    match is_sha256 {
+        true => "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
+        false => "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
+    }
 }
 
 fn differing(
     git: Git,
     state: &str,
     range: &[&str],
-    style: DiffStyle,
+    form: &DiffForm,
     limit: usize,
 ) -> Result<Diff, InsideError> {
     let (mut files, mut text) = (Vec::new(), String::new());
-    match style {
+    match form.style {
         DiffStyle::Files => files = listed(git, state, range)?,
-        _ => text = told(git, style, range)?,
+        _ => text = told(git, form, range)?,
     }
-    Ok(bounded(files, text, style, limit))
+    Ok(bounded(files, text, form.style, limit))
 }
 
 /// The answer, no longer than may be told.
@@ -276,18 +307,8 @@ fn bounded(mut files: Vec<ChangedFile>, mut text: String, style: DiffStyle, limi
     }
 }
 
-fn told(git: Git, style: DiffStyle, range: &[&str]) -> Result<String, InsideError> {
-    let form = match style {
-        DiffStyle::Stat => "--stat=80",
-        DiffStyle::Names => "--name-only",
-        _ => "--patch",
-    };
-    let answer = git
-        .config("core.quotePath", "false")
-        .args(["--no-ext-diff", "--no-textconv", "--no-color", form])
-        .args(range)
-        .args(["--"])
-        .run()?;
+fn told(git: Git, form: &DiffForm, range: &[&str]) -> Result<String, InsideError> {
+    let answer = form.apply(git).args(range).args(["--"]).run()?;
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 

@@ -13,7 +13,7 @@ use crate::ui::{ACCENT, paint, short};
 /// Approve a worktree's current commit for landing
 ///
 /// Required for every landing if policy.gate is `human`, and for landings that change weald.toml or a path in
-/// policy.protected. Shows the commits and files, then approves exactly those; a further commit needs a new approval.
+/// policy.protected. Shows the commits and the diff, asks, and approves exactly those; a further commit needs a new approval.
 /// Sessions of agents are refused.
 #[derive(Args)]
 pub struct Approve {
@@ -23,7 +23,7 @@ pub struct Approve {
     /// Approve only if this is its head commit (at least 7 digits)
     #[arg(long, value_name = "SHA", value_parser = commit_id)]
     head: Option<String>,
-    /// Approve without a terminal
+    /// Approve without asking, also without a terminal
     #[arg(long)]
     yes: bool,
 }
@@ -35,6 +35,8 @@ impl Approve {
             tree: self.name,
             head: self.head,
             is_attended: self.yes || has_terminal,
+            ask: has_terminal && !self.yes && !context.ui.is_json(),
+            reader: context.ui.reader(),
         })?;
         let ApprovedLanding { approval, tree, .. } = &answer;
         context.ui.show(&answer, |out| {

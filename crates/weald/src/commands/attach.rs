@@ -12,6 +12,7 @@ use weald_app::operations::orders::AttachAgent;
 use weald_app::operations::works::Worked;
 use weald_app::{DiffStyle, Failure, OnConflict, exit};
 use weald_core::agent::AgentId;
+use weald_core::git_diff::DiffOptions;
 use weald_core::needs::TO_DECIDE;
 
 use super::{diff, land, work_told};
@@ -111,6 +112,8 @@ fn offer(context: &Context<'_>, worked: &Worked) -> Result<Option<u8>, Failure> 
             tree: Some(name.clone()),
             against_target: false,
             style,
+            options: DiffOptions::default(),
+            reader: context.ui.reader(),
         })?;
         diff::print(context, &shown)
     };

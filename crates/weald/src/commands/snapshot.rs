@@ -175,6 +175,8 @@ impl Diff {
             from: self.from,
             to: self.to,
             style: self.style.wanted(context),
+            options: self.style.options(),
+            reader: context.ui.reader(),
         })?;
         diff::print(context, &answer)
     }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use weald_app::Review;
 
-use super::{ACCENT, DIM, Out, clean_line, paint};
+use super::{ACCENT, DIM, clean_line, paint};
 
 /// How many commits and files are shown to people.
 const SHOWN: usize = 30;
@@ -15,7 +15,7 @@ pub fn short(commit: &str) -> &str {
 }
 
 /// Shows the commits and files that would be approved.
-pub fn print_review(out: &mut Out, review: &Review) -> io::Result<()> {
+pub fn print_review(out: &mut dyn Write, review: &Review) -> io::Result<()> {
     for commit in review.commits.iter().take(SHOWN) {
         let id = paint(DIM, short(&commit.commit));
         writeln!(out, "  {id} {}", clean_line(&commit.subject))?;
@@ -34,7 +34,7 @@ pub fn print_review(out: &mut Out, review: &Review) -> io::Result<()> {
     more(out, review.files.len(), "files")
 }
 
-fn more(out: &mut Out, count: usize, what: &str) -> io::Result<()> {
+fn more(out: &mut dyn Write, count: usize, what: &str) -> io::Result<()> {
     match count > SHOWN {
         true => writeln!(out, "  and {} more {what}", count - SHOWN),
         false => Ok(()),

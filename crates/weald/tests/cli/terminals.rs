@@ -90,7 +90,9 @@ struct Watch<'a> {
 
 impl Watch<'_> {
     fn see(&mut self, args: &[&str]) -> String {
-        let shown = on_terminal(&mut self.env.weald_command(args));
+        let mut command = self.env.weald_command(args);
+        // A pager has sequences of its own; what it is given is the same.
+        let shown = on_terminal(command.env("GIT_PAGER", "cat"));
         if let Some(what) = obeyed(&shown) {
             self.found.push(format!("{}: {what:?}", args.join(" ")));
         }

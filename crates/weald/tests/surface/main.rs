@@ -4,6 +4,7 @@ mod apparmor;
 mod commits;
 mod configuration;
 mod demo;
+mod diffs;
 mod gate;
 mod listings;
 mod messages;

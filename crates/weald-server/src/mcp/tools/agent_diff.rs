@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use weald_app::DiffStyle;
 use weald_app::operations::orders::DiffAgent;
+use weald_core::git_diff::DiffOptions;
 
 use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, answers};
 
@@ -33,15 +34,19 @@ impl Tool for AgentDiff {
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
         let agent = input.agent.to_string();
-        let style = DiffStyle::Files;
-        let request = DiffAgent {
-            agent: agent.clone(),
-            style,
+        let list = DiffAgent {
+            agent,
+            style: DiffStyle::Files,
+            options: DiffOptions::default(),
+            reader: None,
         };
-        let mut answer = call.perform(request).await?;
+        let patch = DiffAgent {
+            style: DiffStyle::Patch,
+            ..list.clone()
+        };
+        let mut answer = call.perform(list).await?;
         if input.patch == Some(true) {
-            let style = DiffStyle::Patch;
-            let (patch, is_cut) = call.patch(DiffAgent { agent, style }, PATCH).await?;
+            let (patch, is_cut) = call.patch(patch, PATCH).await?;
             answer.insert("patch".to_owned(), patch.into());
             if is_cut {
                 answer.insert("truncated".to_owned(), true.into());

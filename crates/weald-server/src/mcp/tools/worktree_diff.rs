@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use weald_app::DiffStyle;
 use weald_app::operations::looking::DiffTree;
+use weald_core::git_diff::DiffOptions;
 
 use super::{Audience, Call, Effect, Fault, JsonObject, Tool, answers};
 
@@ -35,6 +36,8 @@ impl Tool for WorktreeDiff {
             tree,
             against_target: input.against_target == Some(true),
             style: DiffStyle::Files,
+            options: DiffOptions::default(),
+            reader: None,
         };
         let patch = DiffTree {
             style: DiffStyle::Patch,

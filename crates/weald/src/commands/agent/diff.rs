@@ -22,6 +22,8 @@ impl Diff {
         let answer = context.perform(DiffAgent {
             agent: self.which.id,
             style: self.style.wanted(context),
+            options: self.style.options(),
+            reader: context.ui.reader(),
         })?;
         print(context, &answer)
     }
