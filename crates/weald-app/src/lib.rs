@@ -25,6 +25,7 @@ pub mod landing;
 pub mod notifier;
 pub mod notify;
 pub mod operations;
+mod project;
 pub mod screen;
 mod shown_diff;
 pub mod supervision;
@@ -37,6 +38,7 @@ pub use call::{Call, MCP_MARK, progress, window};
 pub use environment::Environment;
 pub use failure::Failure;
 pub use ground::Ground;
+pub use project::{DetectedTool, INCLUDE_FILE, ProjectProposal, ProposedSetting};
 pub use shown_diff::{Reader, ShownDiff};
 pub use weald_agents as agents;
 pub use weald_agents::{

@@ -48,6 +48,7 @@ pub mod objections;
 pub mod phases;
 pub mod ports;
 pub mod preconditions;
+pub mod project;
 pub mod prompt;
 pub mod queue;
 pub mod queue_rules;

@@ -20,7 +20,7 @@ pub const FACILITIES: &str = include_str!("facilities.py");
 pub use conformance::{CASES, Case};
 pub use environment::{Answer, FORMATS, TestEnv, full_scale, skipped};
 pub use forged::{FakeClock, FakeProcesses};
-pub use mcp_sdks::McpSdk;
+pub use mcp_sdks::{McpSdk, python_tool};
 pub use real_agents::RealAgents;
 pub use replay::assert_log_explains_state;
 pub use scripted_model::{Gate, Outage, Request, Scenario, ScriptedModel, Turn};

@@ -1,4 +1,5 @@
-//! The official SDKs of MCP for tests: clients that weald's authors did not write, installed once below the target directory.
+//! The official SDKs of MCP for tests: clients that weald's authors did not write, installed once below the target directory;
+//! and tools from the same registries.
 //!
 //! They come by pip and npm, in versions that are written here and nowhere else. Where one can't be had, the reason comes
 //! back for the test to say aloud.
@@ -61,6 +62,17 @@ impl McpSdk {
     pub fn start(&self) -> (&Path, &[PathBuf]) {
         (&self.program, &self.script)
     }
+}
+
+/// A program from Python's registry in an environment of its own, installed once below the target directory; its folder, or
+/// why it can't be had.
+pub fn python_tool(target: &Path, name: &str, package: &str) -> Result<PathBuf, String> {
+    let place = installed(target, name, &[package], |place| {
+        done(quiet(Path::new("python3")).args(["-m", "venv"]).arg(place))?;
+        let mut pip = quiet(&place.join("bin/pip"));
+        done(pip.args(["install", "-q", "--disable-pip-version-check", package]))
+    })?;
+    Ok(place.join("bin"))
 }
 
 /// The folder of an installation; `install` fills it if it is not there yet. A folder is never moved: Python's names itself.

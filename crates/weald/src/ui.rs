@@ -5,6 +5,7 @@ mod finished;
 pub mod help;
 mod pager;
 mod progress;
+mod proposal;
 pub mod reference;
 mod review;
 mod size;
@@ -15,7 +16,7 @@ mod time;
 pub use fields::Fields;
 pub use finished::print_kept_changes;
 pub use progress::Above;
-
+pub use proposal::print_proposal;
 pub use review::short;
 pub use size::size;
 pub use style::{ACCENT, DIM, ERROR, HEADING, WARNING, paint, status_style};
@@ -34,7 +35,9 @@ use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
 use weald_app::progress::{FinishedTask, LogReader, LogView, Output, Shown, Stage};
-use weald_app::{Failure, Ground, Reader, Review, ShownDiff, exit};
+use weald_app::{
+    Failure, Ground, ProjectProposal, ProposedSetting, Reader, Review, ShownDiff, exit,
+};
 use weald_core::agent::AgentId;
 use weald_core::attention::Attention;
 use weald_core::config::NotifyBy;
@@ -152,6 +155,10 @@ impl weald_app::progress::Progress for Ui {
                 Ok(out.flush()?)
             }
         }
+    }
+
+    fn choose(&self, project: &ProjectProposal) -> Result<Vec<ProposedSetting>, Failure> {
+        proposal::choose(&mut self.err(), project)
     }
 
     /// Whatever is not a clear yes is a no.

@@ -11,7 +11,7 @@ use weald_core::name::SessionName;
 use weald_core::task::Task;
 use weald_terminal::Left;
 
-use crate::{Failure, Ground, Review, ShownDiff};
+use crate::{Failure, Ground, ProjectProposal, ProposedSetting, Review, ShownDiff};
 
 /// Something that takes its time, shown until it is dropped.
 pub trait Stage: Send + Sync {
@@ -128,6 +128,11 @@ pub trait Progress: Sync {
     /// What is about to be approved, with its changes if the person is asked. Nothing is approved that could not be shown.
     fn review(&self, _: &Review, _: Option<&ShownDiff>) -> Result<(), Failure> {
         Ok(())
+    }
+
+    /// Which of the settings that the files of a project propose to write, perhaps with other values. Nobody chooses none.
+    fn choose(&self, _: &ProjectProposal) -> Result<Vec<ProposedSetting>, Failure> {
+        Ok(Vec::new())
     }
 
     /// Asks a person at a terminal. Where nobody can be asked, the call itself is the answer.

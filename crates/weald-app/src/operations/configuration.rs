@@ -1,5 +1,7 @@
 //! The configuration of a repository: what counts, where each value comes from, and changing it.
 
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -11,8 +13,8 @@ use weald_core::store::Durability;
 
 use super::Operation;
 use crate::{
-    Call, Failure, PRIVATE_FILE, Place, SHARED_FILE, edit_file, exit, hidden_uses, remove_key,
-    require_key,
+    Call, ConfigFileError, Failure, INCLUDE_FILE, PRIVATE_FILE, Place, ProjectProposal,
+    ProposedSetting, SHARED_FILE, edit_file, exit, hidden_uses, remove_key, require_key,
 };
 
 entries!(ShowConfig, GetConfig, SetConfig, UnsetConfig, ChooseProfile);
@@ -364,6 +366,12 @@ pub struct ChooseProfile {
     pub profile: Option<String>,
     /// In the file that everyone gets, instead of the private one.
     pub shared: bool,
+    /// Also write the settings that the project's files propose.
+    #[serde(default)]
+    pub yes: bool,
+    /// Ask a person at a terminal whether to write them.
+    #[serde(default)]
+    pub ask: bool,
 }
 
 /// The chosen conventions, as one object.
@@ -384,6 +392,10 @@ pub struct Initialized {
     pub reveal: Option<String>,
     /// Whether that is the shared file, which counts only once it is committed on the target.
     pub shared: bool,
+    /// What the project's files show, and the settings that they propose.
+    pub project: ProjectProposal,
+    /// The keys that were written of those.
+    pub written: Vec<String>,
     /// What shows that it uses it.
     #[serde(skip)]
     pub because: String,
@@ -420,11 +432,20 @@ impl Operation for ChooseProfile {
             ));
         }
         let (reveal, because) = proposal(call, &place)?.unzip();
+        let project = project_of(call, self.shared)?;
+        let chosen = match (self.yes, self.ask && !project.settings.is_empty()) {
+            (true, _) => project.settings.clone(),
+            (_, true) => call.progress.choose(&project)?,
+            _ => Vec::new(),
+        };
+        let written = write_chosen(call, &place, &path, &chosen, self.shared)?;
         let init = Initialized {
             file: path.display().to_string(),
             profile,
             reveal,
             shared: self.shared,
+            project,
+            written,
             because: because.unwrap_or_default(),
             target,
         };
@@ -446,6 +467,61 @@ impl ChooseProfile {
             .hint("weald init (without --shared)")),
         }
     }
+}
+
+/// What the files of the main checkout propose. A repository without one proposes nothing.
+fn project_of(call: &Call<'_>, shared: bool) -> Result<ProjectProposal, Failure> {
+    let ground = call.ground()?;
+    let Some(checkout) = ground.place.repository().checkout().map(Path::to_owned) else {
+        return Ok(ProjectProposal::default());
+    };
+    let trees = ground.trees(call)?;
+    let config = call.config(&ground.place)?.config;
+    ProjectProposal::of(&trees, &config, &checkout, shared)
+}
+
+/// Writes chosen settings, all or none as far as they can be checked before; answers their keys.
+fn write_chosen(
+    call: &Call<'_>,
+    place: &Place,
+    path: &Path,
+    chosen: &[ProposedSetting],
+    shared: bool,
+) -> Result<Vec<String>, Failure> {
+    let (files, keys): (Vec<_>, Vec<_>) = chosen.iter().partition(|one| one.key == INCLUDE_FILE);
+    for one in &keys {
+        let key = require_key(&one.key)?;
+        check_value(key, &from_text(key, &one.value)).map_err(|reason| {
+            ConfigFileError::BadValue {
+                key: one.key.clone(),
+                reason,
+            }
+        })?;
+        if !shared {
+            call.refuse_loosening(&one.key, Some(&one.value))?;
+        }
+    }
+    for one in &keys {
+        edit_file(path, &one.key, &one.value)?;
+    }
+    if let Some(checkout) = place.repository().checkout() {
+        for one in &files {
+            let lines = one
+                .value
+                .split(',')
+                .map(|line| format!("{}\n", line.trim()));
+            let include = checkout.join(INCLUDE_FILE);
+            // One that somebody made meanwhile is theirs.
+            let file = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .open(&include);
+            let written =
+                file.and_then(|mut file| file.write_all(lines.collect::<String>().as_bytes()));
+            written.map_err(|source| Failure::file(&include, &source))?;
+        }
+    }
+    Ok(chosen.iter().map(|one| one.key.clone()).collect())
 }
 
 /// The command that would reveal what the project seems to use of the hidden, and what shows that. Only the user decides.

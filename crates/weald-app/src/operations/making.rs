@@ -8,11 +8,12 @@ use weald_core::tree::TreeKind;
 
 use super::keeping::OneTree;
 use super::{Broker, Inside, Operation, asked};
+use crate::project::missing_dependency;
 use crate::screen::clean_line;
 use crate::supervision::{defers, is_foreign_tree};
 use crate::{
     Adoption, Ask, BranchExists, Call, CreateOutcome, Created, Failure, Ground, Landings, NewTree,
-    Population, SetupReport, SyncOutcome, Synced, TreeView, Trees, exit,
+    Population, SetupReport, SyncOutcome, Synced, TreeView, Trees, exit, is_news,
 };
 
 entries!(
@@ -109,11 +110,33 @@ impl Operation for CreateTree {
         };
         let created = trees.create(&self.wishes.new_tree(self.name, parent))?;
         drop(progress);
+        hint_at_set_up(call, &ground, &created);
         Ok(made(call, &ground, &trees, created))
     }
 
     fn exit(created: &CreatedTree) -> u8 {
         created.exit()
+    }
+}
+
+/// Says once in a repository that its new worktrees lack what main has installed.
+fn hint_at_set_up(call: &Call<'_>, ground: &Ground, created: &Created) {
+    let Some(checkout) = ground.place.repository().checkout() else {
+        return;
+    };
+    if created.setup.is_some() || created.outcome != CreateOutcome::Created {
+        return;
+    }
+    let missing = missing_dependency(ground.config(), checkout, &created.tree.path);
+    if let Some(folder) = missing
+        && is_news(
+            &ground.place,
+            "hint: dependencies are missing in new worktrees",
+        )
+    {
+        call.note(&format!(
+            "{folder} is in main and not in new worktrees; to set them up: weald init"
+        ));
     }
 }
 

@@ -245,7 +245,7 @@ impl Trees<'_> {
     }
 
     /// Those of `asked` that git ignores in main, with the user's own rules, too.
-    fn ignored(&self, main: &Path, asked: &[PathBuf]) -> Result<Vec<PathBuf>, TreeError> {
+    pub fn ignored(&self, main: &Path, asked: &[PathBuf]) -> Result<Vec<PathBuf>, TreeError> {
         let mut input = Vec::new();
         for path in asked {
             input.extend_from_slice(path.as_os_str().as_bytes());

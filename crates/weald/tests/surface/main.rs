@@ -8,6 +8,7 @@ mod diffs;
 mod gate;
 mod listings;
 mod messages;
+mod projects;
 mod undo;
 mod widths;
 
