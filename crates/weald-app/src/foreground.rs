@@ -11,7 +11,8 @@ use std::thread::JoinHandle;
 use rustix::fs::{FileType, fstat};
 use weald_core::SignedDuration;
 use weald_sandbox::{
-    Budget, Ended, Invocation, Policy, Running, launch, launch_unconfined, pass_on,
+    Budget, Ended, Invocation, Policy, Running, launch, launch_unconfined,
+    leave_stops_to_the_command, pass_on,
 };
 
 use crate::{Call, Failure, exit, refusals_with_hint};
@@ -60,6 +61,7 @@ impl Held {
             environment: self.environment,
             streams: [stdin, output.0, output.1],
         };
+        leave_stops_to_the_command();
         let mut running = match &self.policy {
             Some(policy) => launch(policy, invocation)?,
             None => launch_unconfined(invocation)?,

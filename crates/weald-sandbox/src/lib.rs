@@ -58,7 +58,7 @@ pub use launcher::{launch, launch_on_terminal, launch_unconfined};
 pub use orders::Order;
 pub use output::{Budget, pass_on};
 pub use policy::{Host, Level, Limits, Network, Policy, Revealed, Simulated};
-pub use running::{Invocation, Running, keep_descriptors};
+pub use running::{Invocation, Running, keep_descriptors, leave_stops_to_the_command};
 pub use set_id::strip_set_id;
 pub use sys::{end_with_starter, home_of_user, landlock_abi, shared_extents};
 pub use terminal::TerminalSize;

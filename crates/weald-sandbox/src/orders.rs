@@ -40,10 +40,19 @@ pub enum Order {
     Terminate,
     /// Nothing: the launcher has heard that the command stopped, and wants to hear it the next time.
     Heard,
+    /// The same, and continue: the shell continued the launcher. The command may have stopped again since, which was not
+    /// reported; nobody would continue it.
+    Resumed,
 }
 
 impl Order {
-    const ALL: [Self; 4] = [Self::Stop, Self::Continue, Self::Terminate, Self::Heard];
+    const ALL: [Self; 5] = [
+        Self::Stop,
+        Self::Continue,
+        Self::Terminate,
+        Self::Heard,
+        Self::Resumed,
+    ];
 
     pub(crate) fn byte(self) -> u8 {
         match self {
@@ -51,13 +60,14 @@ impl Order {
             Self::Continue => b'c',
             Self::Terminate => b't',
             Self::Heard => b'h',
+            Self::Resumed => b'r',
         }
     }
 
     fn signals(self) -> &'static [Signal] {
         match self {
             Self::Stop => &[Signal::STOP],
-            Self::Continue => &[Signal::CONT],
+            Self::Continue | Self::Resumed => &[Signal::CONT],
             Self::Terminate => &[Signal::TERM, Signal::CONT],
             Self::Heard => &[],
         }
@@ -147,7 +157,7 @@ impl Stops {
     }
 
     pub(crate) fn heard(&mut self, order: Order) {
-        self.is_reported &= order != Order::Heard;
+        self.is_reported &= !matches!(order, Order::Heard | Order::Resumed);
     }
 }
 

@@ -222,20 +222,22 @@ impl Running {
     /// The same for a run in the foreground of a terminal: a Ctrl-C is for the command, and this process waits on. When the
     /// command stops, as by Ctrl-Z, this process does, too, until the shell continues both; the time goes on meanwhile.
     pub fn wait_through_interrupts(mut self, limit: Option<Duration>) -> io::Result<Ended> {
-        for signal in [libc::SIGINT, libc::SIGQUIT]
-            .iter()
-            .chain(&sys::JOB_CONTROL)
-        {
-            sys::set_signal(*signal, libc::SIG_IGN);
+        for signal in [libc::SIGINT, libc::SIGQUIT] {
+            sys::set_signal(signal, libc::SIG_IGN);
         }
+        leave_stops_to_the_command();
         let deadline = limit.map(|limit| Instant::now() + limit);
         while self.waits_for_the_next_stop(deadline)? {
             // Without a terminal there is no shell that could continue this process.
-            if has_terminal() {
-                sys::suspend_group();
-            }
+            let order = match has_terminal() {
+                true => {
+                    sys::suspend_group();
+                    Order::Resumed
+                }
+                false => Order::Heard,
+            };
             // It may have ended meanwhile.
-            let _ = self.order(Order::Heard);
+            let _ = self.order(order);
         }
         self.wait(deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())))
     }
@@ -263,7 +265,12 @@ impl Running {
                 wait as libc::c_int + 1,
             )?;
             // The answer to an order may come late; anything else is the last word of the helper.
-            if ready[1] && !sys::take_byte(&self.lifeline, Order::Heard.byte()) {
+            let late = [Order::Heard, Order::Resumed];
+            if ready[1]
+                && !late
+                    .iter()
+                    .any(|order| sys::take_byte(&self.lifeline, order.byte()))
+            {
                 return Ok(sys::take_byte(&self.lifeline, STOPPED));
             }
             if ready[0] {
@@ -337,6 +344,14 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.stop();
+    }
+}
+
+/// From here on a Ctrl-Z stops the command, and this process when it hears of that. To be called before the command is
+/// started: one that stops at once would else stop both, and once continued this process would hear of it and stop again.
+pub fn leave_stops_to_the_command() {
+    for signal in sys::JOB_CONTROL {
+        sys::set_signal(signal, libc::SIG_IGN);
     }
 }
 
