@@ -89,6 +89,82 @@ fn the_quick_start_works_as_it_stands() {
 }
 
 #[test]
+fn u16_the_quick_start_and_every_recipe_work_one_after_another_in_one_repository() {
+    let env = repository();
+    let start = blocks(&page("docs/quick-start.md"));
+    let start: String = start.into_iter().map(|(_, block)| block).collect();
+    works(&env, "quick start", &start);
+    let lines =
+        "printf '1\\n2\\n3\\n4\\n5\\n' > notes.txt; git add notes.txt; git commit -qm notes";
+    works(&env, "notes", &format!("cd hello\n{lines}"));
+    for (title, script) in blocks(&page("docs/recipes.md")) {
+        works(&env, &title, &format!("cd hello\n{script}"));
+    }
+}
+
+#[test]
+fn u16_every_guide_works_as_it_stands() {
+    for guide in ["people", "agents", "landing", "teams", "machine"] {
+        let all = blocks(&page(&format!("docs/guides/{guide}.md")));
+        assert!(all.len() >= 3, "{guide}: {all:?}");
+        let env = repository();
+        for (title, script) in all {
+            works(&env, &format!("{guide}: {title}"), &script);
+        }
+    }
+}
+
+/// Paragraphs of prose: no code, tables, pictures or headings.
+fn prose(page: &str) -> Vec<String> {
+    let mut is_code = false;
+    let mut found = vec![String::new()];
+    for line in page.lines() {
+        is_code ^= line.starts_with("```");
+        let is_other =
+            is_code || line.starts_with(['`', '|', '#', '<', '!']) || line.starts_with("    ");
+        if line.is_empty() || is_other || line.starts_with("- ") {
+            found.push(String::new());
+        }
+        if !is_other {
+            let last = found.last_mut().unwrap();
+            last.push_str(line);
+            last.push(' ');
+        }
+    }
+    found
+}
+
+#[test]
+fn u16_a_stranger_reads_the_readme_in_two_minutes_and_a_guide_in_five() {
+    let mut pages = vec![("README.md".to_owned(), 600)];
+    for guide in ["people", "agents", "landing", "teams", "machine"] {
+        pages.push((format!("docs/guides/{guide}.md"), 700));
+    }
+    for (name, most) in pages {
+        let text = page(&name);
+        let words = text.split_whitespace().count();
+        assert!(words <= most, "{name} has {words} words");
+        for paragraph in prose(&text) {
+            let words = paragraph.split_whitespace().count();
+            assert!(words <= 80, "{name}: {words} words in {paragraph}");
+            for sentence in paragraph.split(['.', '!', '?', ':', ';']) {
+                let words = sentence.split_whitespace().count();
+                assert!(words <= 30, "{name}: {words} words in {sentence}");
+            }
+        }
+    }
+    let readme = page("README.md");
+    let first: String = readme.lines().take(30).collect::<Vec<_>>().join("\n");
+    for wanted in [
+        "docs/assets/demo.svg",
+        "cargo run --release -p weald -- demo",
+        "./scripts/test",
+    ] {
+        assert!(first.contains(wanted), "not on the first screen: {wanted}");
+    }
+}
+
+#[test]
 fn the_readme_leads_to_a_landed_task() {
     let all = blocks(&page("README.md"));
     assert!(!all.is_empty());
@@ -97,7 +173,7 @@ fn the_readme_leads_to_a_landed_task() {
     assert!(said.contains("Merged into main"), "{said}");
 }
 
-/// Every recipe of one half, each in a repository of its own.
+/// Every recipe of one half, each in a repository of its own: nobody reads them all.
 fn recipes(half: usize) {
     let all = blocks(&page("docs/recipes.md"));
     assert!(all.len() >= 10, "{all:?}");
@@ -140,17 +216,22 @@ fn links(page: &str) -> Vec<String> {
 #[test]
 fn every_link_of_the_guide_leads_somewhere() {
     let mut pages = vec![PathBuf::from("README.md")];
-    for entry in fs::read_dir(root().join("docs")).unwrap() {
-        pages.push(Path::new("docs").join(entry.unwrap().file_name()));
+    for folder in ["docs", "docs/guides"] {
+        for entry in fs::read_dir(root().join(folder)).unwrap() {
+            pages.push(Path::new(folder).join(entry.unwrap().file_name()));
+        }
     }
     let guide = page("docs/README.md");
     for path in pages {
+        if path.extension().is_none_or(|kind| kind != "md") {
+            continue;
+        }
         let text = page(path.to_str().unwrap());
         let folder = root().join(path.parent().unwrap());
         for link in links(&text) {
             assert!(folder.join(&link).exists(), "{}: {link}", path.display());
         }
-        let name = path.file_name().unwrap().to_str().unwrap();
+        let name = path.strip_prefix("docs").unwrap_or(&path).to_str().unwrap();
         let is_listed = name == "README.md" || links(&guide).iter().any(|link| link == name);
         assert!(is_listed, "docs/README.md does not lead to {name}");
     }
