@@ -25,6 +25,8 @@ enum Command {
     Tidy,
     /// Print docs/operations.md: who can set which field of an operation
     Faces,
+    /// Record `weald demo` and write docs/assets/demo.svg
+    DemoSvg,
     /// Count what the sources consist of: lines, comments that say little, methods, circles of modules
     Measure,
 }
@@ -95,6 +97,7 @@ fn main() -> ExitCode {
         Command::Storm(options) => xtask::storm::run(&options),
         Command::Tidy => xtask::tidy::report(),
         Command::Faces => xtask::faces::report(),
+        Command::DemoSvg => xtask::demo_svg::run(),
         Command::Measure => xtask::measure::report(),
     };
     match done {

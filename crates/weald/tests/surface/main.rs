@@ -1,5 +1,6 @@
 //! What people see and type: one module for each theme.
 
+mod animation;
 mod apparmor;
 mod commits;
 mod configuration;
