@@ -94,7 +94,7 @@ refusals! {
 
     MessageUnused(strategy: &'static str) => "message_unused",
         message("{strategy} lands commits with their own messages, so there is no commit for this one; nothing was done"),
-        hint("weald land --strategy squash -m MESSAGE; or leave -m out");
+        hint("weald land NAME --strategy squash -m MESSAGE, or leave out -m");
 
     TreeInOperation(tree: TreeName, operation: String) => "tree_in_operation",
         message("a {operation} is in progress in {tree}"),
