@@ -330,7 +330,7 @@ impl<C: Subcommand + Default> Group<C> {
 
 #[derive(Args, Default)]
 pub struct SessionArg {
-    /// Your session (default: $WEALD_SESSION, then that of your agent)
+    /// Session to act as (default: $WEALD_SESSION or your agent's)
     #[arg(long, value_name = "NAME", add = completion::sessions())]
     pub session: Option<SessionName>,
 }

@@ -1,5 +1,6 @@
 //! Printing: the answer on stdout, the narration on stderr, both by way of a [`Screen`].
 
+pub mod examples;
 mod fields;
 mod finished;
 pub mod help;

@@ -14,13 +14,16 @@ use clap::{Command, CommandFactory, Error, FromArgMatches};
 use weald_app::{Failure, exit};
 
 use crate::cli::Cli;
-use crate::ui::help;
+use crate::ui::help::{self, Extent};
 
 /// What is asked, or what there is to say of the words.
 pub fn parse() -> Result<Cli, Error> {
     let words: Vec<_> = std::env::args_os().collect();
     match parse_with(narrow(&words), &words) {
-        Err(error) if error.kind() != ErrorKind::DisplayVersion => parse_with(whole(), &words),
+        Err(error) if error.kind() != ErrorKind::DisplayVersion => match without_all(&words) {
+            Some(words) => parse_with(whole(Extent::All), &words),
+            None => parse_with(whole(Extent::Everyday), &words),
+        },
         answer => answer,
     }
 }
@@ -46,10 +49,27 @@ pub fn failure(error: &Error) -> Failure {
 }
 
 /// The command line with all its commands, and help for people.
-fn whole() -> Command {
+fn whole(extent: Extent) -> Command {
     let mut command = Cli::command();
     command.build();
-    help::with_groups(command)
+    help::with_help(command, extent)
+}
+
+/// The words of `weald help --all` without `--all`, which clap's own `help` does not take.
+fn without_all(words: &[OsString]) -> Option<Vec<OsString>> {
+    let is_all = |word: &&OsString| *word == "--all";
+    let is_help = |word: &OsString| ["help", "--help", "-h"].iter().any(|help| word == help);
+    let commands = Cli::commands();
+    let names_one = |word: &OsString| {
+        let found = word
+            .to_str()
+            .and_then(|word| commands.find_subcommand(word));
+        found.is_some()
+    };
+    let is_meant = words.iter().any(|word| is_all(&word))
+        && words.iter().any(is_help)
+        && !words.iter().skip(1).any(names_one);
+    is_meant.then(|| words.iter().filter(|word| !is_all(word)).cloned().collect())
 }
 
 /// The command line with one command at most: the one that the first word to name any names. That word can be the value
@@ -134,7 +154,7 @@ mod tests {
         ] {
             let line = words(line);
             let part = narrow(&line).try_get_matches_from(&line);
-            let whole = whole().try_get_matches_from(&line).unwrap();
+            let whole = whole(Extent::Everyday).try_get_matches_from(&line).unwrap();
             let part = part.unwrap_or_else(|error| panic!("{line:?}: {error}"));
             assert_eq!(understood(&part), understood(&whole), "{line:?}");
         }
@@ -217,7 +237,7 @@ mod tests {
                 }
             }
         }
-        let whole = whole();
+        let whole = whole(Extent::Everyday);
         let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let mut files = Vec::new();
         for entry in std::fs::read_dir(crates).unwrap() {

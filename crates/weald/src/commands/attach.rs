@@ -28,10 +28,6 @@ use crate::context::Context;
 ///
 /// Any other agent shows its output until it ends. Each line you type goes to its inbox; Ctrl-C detaches.
 #[derive(Args)]
-#[command(after_help = "Examples:
-  weald work 12 -i -- claude     # start Claude Code in its own interface
-  weald attach a3                # from any other terminal
-  weald agent take a4            # continue a headless agent's conversation")]
 pub struct Attach {
     /// Agent ID, task, name or worktree
     #[arg(value_name = "ID", add = completion::agents())]

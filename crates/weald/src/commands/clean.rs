@@ -33,7 +33,9 @@ pub struct Clean {
     /// Only worktrees of this task (may be repeated)
     #[arg(long = "task", value_name = "ID", add = completion::all_tasks())]
     pub tasks: Vec<TaskId>,
-    /// With --apply, also drop stale records and trash leftover directories
+    /// Also drop stale records and trash leftover directories
+    ///
+    /// Needs --apply.
     #[arg(long)]
     pub orphans: bool,
     /// Fetch the target's remote first, so that merges there count

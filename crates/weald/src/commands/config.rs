@@ -18,10 +18,6 @@ use crate::ui::{ACCENT, DIM, HEADING, Out, Table, clean, paint, wrapped};
 ///
 /// Without a command, shows the settings that differ from their defaults.
 #[derive(Args)]
-#[command(after_help = "Examples:
-  weald config list landing
-  weald config get landing.strategy
-  weald config set --global landing.strategy merge")]
 pub struct ConfigArgs {
     #[command(subcommand)]
     command: Option<Config>,
@@ -41,9 +37,6 @@ enum Config {
 ///
 /// A list is printed with one item per line. --json adds where the value comes from.
 #[derive(Args)]
-#[command(after_help = "Examples:
-  weald config get gate.command
-  weald config get --json gate.command")]
 struct Get {
     /// Setting to print
     #[arg(value_name = "KEY", add = completion::keys())]
@@ -52,9 +45,6 @@ struct Get {
 
 /// Explain settings, section by section
 #[derive(Args)]
-#[command(after_help = "Examples:
-  weald config list
-  weald config list gate")]
 struct List {
     /// Only settings whose names begin with this
     #[arg(value_name = "PREFIX", add = completion::keys())]
@@ -65,9 +55,6 @@ struct List {
 ///
 /// Later sources override earlier ones: profile, weald.toml on the target, your file, the private file, $WEALD_*, --set.
 #[derive(Args)]
-#[command(after_help = "Examples:
-  weald config show
-  weald config show landing.strategy")]
 struct Show {
     /// Only this key
     #[arg(value_name = "KEY", add = completion::keys())]
@@ -78,9 +65,6 @@ struct Show {
 ///
 /// Separate list items with commas. A list replaces the one set here before.
 #[derive(Args)]
-#[command(after_help = "Examples:
-  weald config set gate.command 'cargo test'
-  weald config set --global agent.model opus")]
 struct Set {
     /// Key, for example landing.strategy
     #[arg(value_name = "KEY", add = completion::keys())]
@@ -95,9 +79,6 @@ struct Set {
 
 /// Remove a key from the private configuration
 #[derive(Args)]
-#[command(after_help = "Examples:
-  weald config unset gate.command
-  weald config unset --global agent.model")]
 struct Unset {
     /// Key to remove
     #[arg(value_name = "KEY", add = completion::keys())]

@@ -35,7 +35,7 @@ pub struct Conflicts {
     /// Exit 3 on a conflict, 1 if something could not be checked
     #[arg(long, conflicts_with = "watch")]
     exit_code: bool,
-    /// Notify the owners of conflicting worktrees, once per conflict
+    /// Notify the owners of the worktrees, once per conflict
     #[arg(long)]
     tell: bool,
     /// Keep checking, print changes and notify the owners

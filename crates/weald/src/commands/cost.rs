@@ -11,7 +11,7 @@ use weald_core::{SignedDuration, TimeZone, Timestamp};
 use crate::context::Context;
 use crate::ui::{ACCENT, DIM, Out, Table, paint};
 
-/// Show what agents used: tokens, and money where they report it
+/// Show the tokens and the money that agents used
 ///
 /// Claude Code reports money, Codex only tokens; weald has no prices of its own. Usage is recorded hourly. Days
 /// follow your time zone (UTC with --json). Interrupted agents are marked +; their totals are minimums.

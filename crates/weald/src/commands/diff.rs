@@ -18,7 +18,7 @@ pub struct Diff {
     name: Option<String>,
     #[command(flatten)]
     style: Style,
-    /// Compare with its base commit or with its fork point on the target
+    /// Compare with its base or its fork point on the target
     #[arg(long, value_name = "WHAT", default_value = "base")]
     against: AgainstArg,
 }

@@ -46,7 +46,9 @@ pub struct CleanWishes {
     /// Minimum time unused
     #[arg(long, value_name = "DURATION", value_parser = age, default_value = "0")]
     min_age: SignedDuration,
-    /// With --apply, also drop stale records and trash leftover directories
+    /// Also drop stale records and trash leftover directories
+    ///
+    /// Needs --apply.
     #[arg(long)]
     orphans: bool,
     /// Fetch the target's remote first, so that merges there count

@@ -21,7 +21,7 @@ pub struct Install {
     /// Program to connect
     #[arg(value_name = "PROGRAM")]
     program: Program,
-    /// Install into this repository's files, for everyone who works on it
+    /// Install into this repository's files, for everyone
     #[arg(long)]
     project: bool,
     /// Remove weald's entries

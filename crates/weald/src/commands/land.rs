@@ -42,16 +42,16 @@ pub struct Land {
     /// Keep the worktree, its branch and its record
     #[arg(long)]
     keep: bool,
-    /// Land even if its task, report or phase is not ready; recorded
+    /// Land even if its task, report or phase is not ready
     #[arg(long)]
     force: bool,
-    /// After a conflict, drop the remaining ones from the queue
+    /// Drop the remaining ones from the queue after a conflict
     #[arg(long)]
     stop_on_conflict: bool,
     /// On a conflict, abort or leave it in the target's checkout
     #[arg(long, value_enum, value_name = "WHAT", default_value = "abort")]
     on_conflict: OnConflictArg,
-    /// Commit tracked changes first, or all including untracked files
+    /// Commit changes first: tracked files, or all files
     #[arg(long, value_enum, value_name = "WHAT", num_args = 0..=1, default_missing_value = "tracked", require_equals = true)]
     commit: Option<CommitArg>,
     /// Message of the landed commit; each further -m is a paragraph
@@ -63,7 +63,9 @@ pub struct Land {
     /// Report for the task that this completes
     #[arg(long, value_name = "TEXT", conflicts_with = "dry_run")]
     report: Option<String>,
-    /// Claim token of its task (default: $WEALD_TOKEN if $WEALD_TASK is that task)
+    /// Claim token of its task (default: $WEALD_TOKEN)
+    ///
+    /// $WEALD_TOKEN counts only if $WEALD_TASK is that task.
     #[arg(long, value_name = "N")]
     token: Option<Token>,
 }

@@ -20,9 +20,9 @@ use crate::context::Context;
 /// claims stay valid while the server runs.
 #[derive(Args)]
 pub struct Mcp {
-    /// Tools to offer: a teammate does tasks, a lead also assigns them
+    /// Role whose tools are offered
     ///
-    /// Inside a sandbox, offers only the tools that its agent may use.
+    /// A teammate does tasks; a lead also assigns them. Inside a sandbox, offers only the tools that its agent may use.
     #[arg(long, value_name = "ROLE", default_value = "lead")]
     role: Role,
     #[command(flatten)]

@@ -24,9 +24,9 @@ pub struct New {
     name: Option<String>,
     #[command(flatten)]
     options: NewOptions,
-    /// Create a short-lived worktree from TREE that lands on its branch
+    /// Create a short-lived worktree that lands on another one
     ///
-    /// Needs --for.
+    /// It starts from the branch of the worktree named by --for and lands on that branch.
     #[arg(long, requires = "parent")]
     scratch: bool,
     /// Worktree that a scratch worktree belongs to
@@ -46,7 +46,9 @@ pub struct NewOptions {
     /// Branch it lands on (default: target)
     #[arg(long, value_name = "BRANCH")]
     target: Option<String>,
-    /// Sealed (own repository, sandboxed) or linked (a git worktree)
+    /// Kind: sealed and sandboxed, or a linked git worktree
+    ///
+    /// A sealed worktree has a repository of its own, so sandboxed runs cannot reach the main one.
     #[arg(long, value_name = "KIND", default_value = "sealed")]
     kind: KindArg,
     /// Action if the branch already exists

@@ -27,7 +27,7 @@ pub struct Status {}
 /// Otherwise weald does this in the background. Spares on an older base are updated by the difference.
 #[derive(Args)]
 pub struct Fill {
-    /// Number of spares (default: pool.size); 0 creates only the donor
+    /// Number of spares; 0 is only the donor (default: pool.size)
     #[arg(long, value_name = "N")]
     count: Option<u64>,
     /// Set when weald runs this in the background

@@ -32,7 +32,9 @@ pub struct Rm {
     /// Also complete its task
     #[arg(long)]
     complete_task: bool,
-    /// Claim token of its task (default: $WEALD_TOKEN if $WEALD_TASK is that task)
+    /// Claim token of its task (default: $WEALD_TOKEN)
+    ///
+    /// $WEALD_TOKEN counts only if $WEALD_TASK is that task.
     #[arg(long, value_name = "N", requires = "complete_task")]
     token: Option<Token>,
     /// Reason to record

@@ -79,7 +79,9 @@ struct Which {
 pub struct Register {
     #[command(flatten)]
     which: Which,
-    /// Process whose life is that of the session (in a shell: --pid $$)
+    /// Process that the session lives and dies with
+    ///
+    /// In a shell: --pid $$
     #[arg(long, value_name = "PID")]
     pid: Option<u32>,
     /// Do nothing if it is registered and not known to be dead

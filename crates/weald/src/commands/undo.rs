@@ -24,10 +24,6 @@ use crate::ui::{ACCENT, Out, Table, ago, clean, paint, short};
 /// Refused if the previous state can't be restored exactly. Without EVENT, also refused if the last operation can't be
 /// undone any more, was done by another session, or is a landing that others followed.
 #[derive(Args)]
-#[command(after_help = "Examples:
-  weald undo --dry-run
-  weald undo
-  weald undo --list")]
 pub struct Undo {
     /// Event that began the operation (see `weald undo --list`)
     #[arg(value_name = "EVENT")]

@@ -57,7 +57,9 @@ pub struct Maintain {
     /// Time to keep a redundant pack
     #[arg(long, value_name = "10m", value_parser = duration, default_value = "10m")]
     pub grace: SignedDuration,
-    /// Skip the grace period; only if nothing else uses the repository
+    /// Skip the grace period
+    ///
+    /// Only safe if nothing else uses the repository.
     #[arg(long)]
     pub now: bool,
     /// Set when weald runs this in the background: only if due

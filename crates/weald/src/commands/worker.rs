@@ -29,7 +29,7 @@ pub struct Worker {
     /// Exit after N tasks
     #[arg(long, value_name = "N")]
     max: Option<u64>,
-    /// Exit after this time without work (default: worker.idle_timeout)
+    /// Idle time before exit (default: worker.idle_timeout)
     #[arg(long, value_name = "60s", value_parser = duration)]
     idle_timeout: Option<SignedDuration>,
     /// Return at once; the worker runs in the background

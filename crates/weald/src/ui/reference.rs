@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use clap::{Arg, Command};
 
+use super::examples;
 use super::help::{GROUPS, OLDER};
 
 /// The whole page. Commands are in the groups of `weald --help`.
@@ -66,6 +67,13 @@ fn section(page: &mut String, command: &Command, above: &str, depth: usize) {
         .filter(|arg| !arg.is_global_set() && !arg.is_hide_set() && arg.get_id() != "help");
     options(page, own);
     trim(page);
+    let lines = examples::of(name.trim_start_matches("weald "));
+    if !lines.is_empty() {
+        page.push_str("\nExamples:\n\n");
+        for line in lines {
+            let _ = writeln!(page, "    {line}");
+        }
+    }
     for inner in command.get_subcommands() {
         if !inner.is_hide_set() && inner.get_name() != "help" {
             section(page, inner, &name, (depth + 1).min(5));
@@ -86,9 +94,10 @@ fn options<'a>(page: &mut String, arguments: impl Iterator<Item = &'a Arg>) {
             (None, None) => String::new(),
         };
         let shown = format!("{flags}{}", if takes { values.as_str() } else { "" });
-        let help = argument.get_help().map(ToString::to_string);
-        let help = help.unwrap_or_default();
-        let _ = write!(page, "- `{}`: {}", shown.trim(), help.trim());
+        let help = argument.get_long_help().or(argument.get_help());
+        let help = help.map(ToString::to_string).unwrap_or_default();
+        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        let _ = write!(page, "- `{}`: {help}", shown.trim());
         let choices: Vec<_> = argument
             .get_possible_values()
             .iter()

@@ -7,6 +7,7 @@ mod configuration;
 mod demo;
 mod diffs;
 mod gate;
+mod help;
 mod listings;
 mod messages;
 mod projects;

@@ -14,9 +14,6 @@ use crate::context::Context;
 /// the first lines of the result below. `--json` has complete results and absolute times. The output of a plain command is
 /// printed as it is.
 #[derive(Args)]
-#[command(
-    after_help = "Examples:\n  weald agent logs a3 --tail 20\n  weald agent logs a3 -f\n  weald agent logs a3 --full | less"
-)]
 pub struct Logs {
     #[command(flatten)]
     which: Which,

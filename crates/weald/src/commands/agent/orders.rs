@@ -74,7 +74,7 @@ pub struct Stop {
 /// not stop the agents.
 #[derive(Args)]
 pub struct Wait {
-    /// Agent IDs, tasks, names or worktrees (default: all running agents)
+    /// Agents, tasks, names or worktrees (default: all that run)
     #[arg(value_name = "ID", add = completion::agents())]
     ids: Vec<String>,
     /// Return when the first agent ends

@@ -15,7 +15,6 @@ use crate::ui::{DIM, Out, clean, joined, paint, within};
 ///
 /// Its task, driver, model, worktree, branch and conversation, its times, tokens and end, and the last lines of its output.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  weald agent show a3\n  weald agent show 12 --json")]
 pub struct Show {
     #[command(flatten)]
     which: Which,

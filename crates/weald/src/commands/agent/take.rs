@@ -14,9 +14,6 @@ use crate::context::Context;
 /// Stops the agent if it is running, then starts it again in the same worktree and conversation, attached to this terminal.
 /// When that ends, `weald resume TASK` continues the conversation headless.
 #[derive(Args)]
-#[command(after_help = "Examples:
-  weald agent take a3
-  weald resume 12                # hand the conversation back")]
 pub struct Take {
     #[command(flatten)]
     which: Which,

@@ -41,7 +41,9 @@ pub struct Other {
     /// Share main's packs again and drop redundant packs
     #[arg(long, conflicts_with_all = WORKTREES, conflicts_with_all = ["usage", "free"])]
     vault: bool,
-    /// Time to keep a redundant pack; 0 only if nothing else uses the repository
+    /// Time to keep a redundant pack
+    ///
+    /// 0 is only safe if nothing else uses the repository.
     #[arg(long, value_name = "10m", value_parser = age, default_value = "10m", requires = "vault")]
     grace: SignedDuration,
 }

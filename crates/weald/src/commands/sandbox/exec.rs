@@ -19,7 +19,9 @@ use crate::context::Context;
 /// exit code of the command; 124 on timeout, 126 or 127 if it can't be executed, 6 without a sandbox.
 #[derive(Args)]
 pub struct Exec {
-    /// Writable directory (may be repeated; starts in the first one)
+    /// Writable directory (may be repeated)
+    ///
+    /// The command starts in the first one.
     #[arg(long, short, value_name = "DIR", required = true)]
     write: Vec<PathBuf>,
     /// Make the directories read-only
@@ -34,10 +36,10 @@ pub struct Exec {
     /// Show this directory even though it is below /tmp or /run
     #[arg(long, value_name = "DIR")]
     show: Vec<PathBuf>,
-    /// Hide this file or directory, in addition to sandbox.read_deny
+    /// Also hide this path, besides those in sandbox.read_deny
     #[arg(long, value_name = "PATH")]
     mask: Vec<PathBuf>,
-    /// Allow this Unix socket, in addition to sandbox.sockets
+    /// Also allow this Unix socket, besides sandbox.sockets
     #[arg(long, value_name = "PATH")]
     socket: Vec<PathBuf>,
     /// Memory limit per process (default: sandbox.memory)

@@ -58,7 +58,9 @@ pub struct Closeout {
     /// Also complete the task
     #[arg(long)]
     complete_task: bool,
-    /// Claim token of the task (default: $WEALD_TOKEN if $WEALD_TASK is this task)
+    /// Claim token of the task (default: $WEALD_TOKEN)
+    ///
+    /// $WEALD_TOKEN counts only if $WEALD_TASK is this task.
     #[arg(long, value_name = "N")]
     token: Option<Token>,
 }

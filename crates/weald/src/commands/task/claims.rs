@@ -94,7 +94,9 @@ struct HeldTask {
     /// The task (default: $WEALD_TASK)
     #[arg(value_name = "ID", add = completion::tasks())]
     id: Option<TaskId>,
-    /// Token of your claim (default: $WEALD_TOKEN if $WEALD_TASK is this task; at a terminal, that of your own claim)
+    /// Token of your claim (default: $WEALD_TOKEN)
+    ///
+    /// $WEALD_TOKEN counts only if $WEALD_TASK is this task. At a terminal, the default is the token of your own claim.
     #[arg(long, value_name = "N")]
     token: Option<Token>,
     #[command(flatten)]
