@@ -22,7 +22,7 @@ pub fn parse() -> Result<Cli, Error> {
     match parse_with(narrow(&words), &words) {
         Err(error) if error.kind() != ErrorKind::DisplayVersion => match without_all(&words) {
             Some(words) => parse_with(whole(Extent::All), &words),
-            None => parse_with(whole(Extent::Everyday), &words),
+            None => parse_whole(&words),
         },
         answer => answer,
     }
@@ -53,6 +53,27 @@ fn whole(extent: Extent) -> Command {
     let mut command = Cli::command();
     command.build();
     help::with_help(command, extent)
+}
+
+/// As the whole command line understands it. `weald help lnd` suggests what `weald lnd --help` does: clap's own `help` has
+/// no suggestions.
+fn parse_whole(words: &[OsString]) -> Result<Cli, Error> {
+    let parsed = parse_with(whole(Extent::Everyday), words);
+    match (&parsed, words) {
+        (Err(error), [weald, help, rest @ ..])
+            if help == "help" && error.kind() == ErrorKind::InvalidSubcommand =>
+        {
+            let flag = OsString::from("--help");
+            let words: Vec<_> = [weald]
+                .into_iter()
+                .chain(rest)
+                .chain([&flag])
+                .cloned()
+                .collect();
+            parse_with(whole(Extent::Everyday), &words)
+        }
+        _ => parsed,
+    }
 }
 
 /// The words of `weald help --all` without `--all`, which clap's own `help` does not take.

@@ -97,7 +97,7 @@ pub struct Recover {
 #[derive(Args)]
 #[command(after_help = "Examples:\n  weald queue log -f\n  weald queue log 12")]
 struct Log {
-    /// Landing number (default: the one tested now, or the last one)
+    /// Landing number (default: the one tested now, or the last)
     #[arg(value_name = "LANDING")]
     landing: Option<LandingId>,
     /// Keep printing until the landing ends

@@ -74,7 +74,7 @@ pub struct How {
     /// Standing instructions; part of every prompt
     #[arg(long, value_name = "TEXT")]
     prompt: Option<String>,
-    /// Retries after conflicts and red tests (default: work.retries)
+    /// Retries after conflicts or red tests (default: work.retries)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=10))]
     retries: Option<u32>,
     /// Command to run, or extra arguments for the driver
