@@ -256,7 +256,7 @@ mod tests {
     /// The first words of help lines. A line that starts with another word is one that describes a thing.
     const VERBS: &str = "Accept Add Adopt Allow Also Answer Approve Ask Attach Bind Block Cancel Change Check Choose Claim \
         Commit Compare Complete Connect Continue Count Create Delete Deliver Do Drop Edit End Exempt Exit Expire Explain \
-        Export Fail Fetch Find Follow Force Give Hide Import Include Install Keep Kill Land Lift List Lock Make Mark \
+        Export Fail Fetch Find Follow Force Give Hide Ignore Import Include Install Keep Kill Land Lift List Lock Make Mark \
         Merge Move Notify Open Overwrite Pause Permanently Print Queue Read Rebase Rebuild Recover Refuse Register Reject \
         Release Remove Renew Reopen Repair Replace Reply Report Restart Restore Resume Retry Return Revoke Run Save Send \
         Serve Set Share Show Skip Start Stop Take Test Treat Try Unbind Undo Unlock Use Verify Wait Work Write";
