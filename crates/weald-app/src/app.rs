@@ -8,7 +8,6 @@ use std::sync::OnceLock;
 
 use weald_core::Timestamp;
 use weald_core::config::{Config, names_guard};
-use weald_core::id::TaskId;
 use weald_core::kill_switch::switched_on;
 use weald_core::name::SessionName;
 use weald_core::store::Clock;
@@ -268,15 +267,6 @@ impl App {
     /// Now, for people: how long ago something was.
     pub fn now(&self) -> Timestamp {
         SystemClock.now()
-    }
-
-    /// The task that is meant: the one given, or the one that the variables of a worker speak of.
-    pub fn task(&self, given: Option<TaskId>) -> Result<TaskId, Failure> {
-        let own = || self.environment.get("WEALD_TASK")?.parse().ok();
-        given.or_else(own).ok_or_else(|| {
-            Failure::new("usage", crate::exit::USAGE, "no task given")
-                .hint("give its ID, or set WEALD_TASK")
-        })
     }
 }
 

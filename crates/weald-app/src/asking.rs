@@ -3,8 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 use weald_core::agent::Verification;
-use weald_core::id::{MessageId, TaskId};
+use weald_core::id::MessageId;
 use weald_core::landing::Strategy;
+use weald_core::meant::Word;
 
 use crate::operations::events::ListEvents;
 use crate::operations::looking::{DiffTree, ShowTree};
@@ -30,19 +31,19 @@ pub enum Ask {
     TaskClaim {
         /// Refused unless it is the run's own.
         #[serde(default)]
-        id: Option<TaskId>,
+        id: Option<Word>,
     },
     /// Hold the own task for longer.
     TaskRenew {
         /// Refused unless it is the run's own.
         #[serde(default)]
-        id: Option<TaskId>,
+        id: Option<Word>,
     },
     /// The own task is done.
     TaskDone {
         /// Refused unless it is the run's own.
         #[serde(default)]
-        id: Option<TaskId>,
+        id: Option<Word>,
         /// What was done.
         #[serde(default)]
         report: Report,
@@ -51,7 +52,7 @@ pub enum Ask {
     TaskFail {
         /// Refused unless it is the run's own.
         #[serde(default)]
-        id: Option<TaskId>,
+        id: Option<Word>,
         /// What is in the way.
         #[serde(default)]
         report: Report,

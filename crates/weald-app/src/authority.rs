@@ -3,8 +3,11 @@
 //! A command under `weald run` speaks for nobody: it reads the board and its own worktree. Landing needs a mandate, which
 //! only a command that lands by itself gives.
 
+use std::path::PathBuf;
+
 use weald_core::agent::{Agent, AgentId, Goal};
 use weald_core::id::{TaskId, Token};
+use weald_core::meant::{Own, Word};
 use weald_core::name::{SessionName, TreeName};
 
 use crate::Failure;
@@ -21,6 +24,10 @@ pub struct Authority {
     pub token: Option<Token>,
     /// The worktree that it runs in.
     pub tree: TreeName,
+    /// Its branch, as it is registered.
+    pub branch: String,
+    /// Its directory.
+    pub path: PathBuf,
     /// The agent it is the run of.
     pub agent: Option<AgentId>,
     /// Whether it may ask to land.
@@ -91,7 +98,7 @@ pub enum NotAllowed {
         /// What it has.
         own: Option<TaskId>,
         /// What it asked for.
-        given: TaskId,
+        given: Word,
     },
     /// It has no task.
     #[error(
@@ -164,28 +171,42 @@ impl Authority {
         }
     }
 
+    /// Whether a word names what is the run's own: nothing else is looked up.
+    fn is_own(&self, word: &Word) -> bool {
+        let own = Own {
+            tree: &self.tree,
+            branch: &self.branch,
+            path: &self.path,
+            task: self.task.as_ref(),
+            agent: self.agent,
+        };
+        own.is_named(word)
+    }
+
+    /// The task that a word means: the own one, or one that is named by its id.
+    pub fn task_meant(&self, word: &Word) -> Option<TaskId> {
+        let own = || self.task.clone().filter(|_| self.is_own(word));
+        own().or_else(|| word.task_id())
+    }
+
     /// The own task, with the claim on it. Without one there is nothing to act on.
-    pub fn permits_task(&self, given: Option<&TaskId>) -> Result<(), NotAllowed> {
+    pub fn permits_task(&self, given: Option<&Word>) -> Result<(), NotAllowed> {
         match (given, &self.task) {
-            (Some(given), own) if own.as_ref() != Some(given) => Err(NotAllowed::OtherTask {
-                own: own.clone(),
-                given: given.clone(),
-            }),
+            (Some(given), own) if own.is_none() || !self.is_own(given) => {
+                Err(NotAllowed::OtherTask {
+                    own: own.clone(),
+                    given: given.clone(),
+                })
+            }
             (_, Some(_)) if self.token.is_some() => Ok(()),
             _ => Err(NotAllowed::NoTask),
         }
     }
 
-    /// The own tree, by its name or by the own task's.
+    /// The own tree, by everything that it is called.
     pub fn permits_tree(&self, given: Option<&str>) -> Result<(), NotAllowed> {
         let Some(given) = given else { return Ok(()) };
-        let is_task = || {
-            let own = self.task.as_ref();
-            given
-                .parse::<TaskId>()
-                .is_ok_and(|given| own == Some(&given))
-        };
-        match given == self.tree.as_str() || is_task() {
+        match given.parse::<Word>().is_ok_and(|word| self.is_own(&word)) {
             true => Ok(()),
             false => Err(NotAllowed::OtherTree {
                 own: self.tree.clone(),

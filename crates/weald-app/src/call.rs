@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use weald_core::id::{TaskId, Token};
+use weald_core::meant::Word;
 use weald_core::name::SessionName;
 use weald_sandbox::Cancel;
 
@@ -181,6 +182,16 @@ impl Call<'_> {
         let note = format!("${variable} switches {command} off; nothing was changed");
         self.note(&note);
         Some(variable)
+    }
+
+    /// A word that another process will look up: a path in it is written in full.
+    pub(crate) fn anywhere(&self, word: Option<&str>) -> Option<String> {
+        let word = word?;
+        let read = word.parse::<Word>();
+        Some(read.map_or_else(
+            |_| word.to_owned(),
+            |read| read.anywhere(self.directory()).into(),
+        ))
     }
 
     /// Reports the engine's notices as warnings.

@@ -8,6 +8,7 @@ mod drivers;
 mod hooks;
 mod install;
 pub mod landing;
+mod lookup;
 mod moves;
 mod place;
 mod sources;

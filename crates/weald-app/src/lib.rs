@@ -22,6 +22,7 @@ mod git_view;
 mod ground;
 mod hidden_files;
 pub mod landing;
+mod lookup;
 pub mod notifier;
 pub mod notify;
 pub mod operations;

@@ -23,7 +23,7 @@ mod worker_behind;
 
 pub use attaching::attach;
 pub use beginning::{
-    Beginning, begin, begin_in_main, can_start, defers, find, find_or_add, id_of, is_foreign_tree,
+    Beginning, begin, begin_in_main, can_start, defers, find, find_or_add, is_foreign_tree,
     place_of, require_begun, withdraw,
 };
 pub use following::{follow, follow_quietly, told_retry};

@@ -24,6 +24,7 @@ pub mod files;
 pub mod hook_memory;
 pub mod identity;
 pub mod journal;
+pub mod lookup;
 pub mod loosening;
 pub mod machine;
 pub mod marker;

@@ -38,6 +38,7 @@ pub mod landing;
 pub mod landing_message;
 pub mod landing_rules;
 pub mod maintenance;
+pub mod meant;
 pub mod message;
 pub mod message_rules;
 pub mod name;

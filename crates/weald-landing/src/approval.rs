@@ -82,10 +82,7 @@ impl Landings<'_> {
         expected: Option<&str>,
     ) -> Result<Review, LandError> {
         self.refuse_agents()?;
-        let tree = match name {
-            Some(name) => self.tree_or_task(name)?,
-            None => self.trees.named(None)?,
-        };
+        let tree = self.trees.named(name)?;
         let site = self.trees.site(&tree)?;
         let (tree, look) = self.trees.import_and_follow(&tree, &site)?;
         if let Some(operation) = look.operation {

@@ -118,12 +118,8 @@ pub struct Observed {
 }
 
 impl Landings<'_> {
-    /// Looks at every live tree and merges what may clash. With names, only what concerns those is told.
-    pub fn conflicts(&self, names: &[String]) -> Result<Radar, LandError> {
-        let mut wanted = BTreeSet::new();
-        for name in names {
-            wanted.insert(self.tree_or_task(name)?.id);
-        }
+    /// Looks at every live tree and merges what may clash. If some are `wanted`, only what concerns those is told.
+    pub fn conflicts(&self, wanted: &BTreeSet<TreeId>) -> Result<Radar, LandError> {
         let trees: Vec<Tree> = self
             .trees
             .records()?
@@ -138,7 +134,7 @@ impl Landings<'_> {
         let looked = files::edit_alone(&file, || {
             let mut memory = Memory::load(&file);
             memory.round += 1;
-            let radar = self.look_around(&trees, &wanted, &mut memory);
+            let radar = self.look_around(&trees, wanted, &mut memory);
             memory.save(&file);
             radar
         });

@@ -77,18 +77,6 @@ macro_rules! refusals {
 refusals! {
     // What lands, and whether it is ready.
 
-    TaskWithoutTree(task: TaskId) => "task_without_tree",
-        message("task {task} has no worktree"),
-        hint("weald new NAME --task {task}");
-
-    AmbiguousName(tree: TreeName, path: PathBuf, tree_task: Option<TaskId>, task: TaskId, task_tree: TreeName) => "ambiguous_name",
-        message("{tree} can mean worktree {tree}{} or task {task}, which has worktree {task_tree}; nothing was done",
-            tree_task.as_ref().map_or(String::new(), |id| format!(" of task {id}"))),
-        hint("the task: weald land '#{task}'; the worktree: {}", match tree_task {
-            Some(id) => format!("weald land '#{id}'"),
-            None => format!("cd {} && weald land", path.display()),
-        });
-
     TreeGone(tree: TreeName) => "tree_not_found",
         message("worktree {tree} is gone");
 

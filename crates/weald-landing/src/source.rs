@@ -7,7 +7,6 @@ use weald_core::id::{LandingId, TaskId, Token};
 use weald_core::landing::{Landing, LandingInput, LandingStatus, Strategy};
 use weald_core::landing_rules;
 use weald_core::store::{Counter, Durability, Write};
-use weald_core::task::Task;
 use weald_core::tree::{Tree, TreeKind};
 
 use super::LandError;
@@ -19,7 +18,7 @@ use super::error::target_gone;
 use super::moving::MoveRequest;
 use crate::Landings;
 use crate::refusal::Refusal;
-use weald_trees::{Found, TreeError};
+use weald_trees::Found;
 
 /// What to do with a landing that does not merge.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,7 +33,7 @@ pub enum OnConflict {
 /// What to land, and how.
 #[derive(Debug, Clone, Default)]
 pub struct LandRequest {
-    /// Trees or tasks; none: the tree that the caller is in.
+    /// Worktrees by their own names; none: the one that the caller is in.
     pub names: Vec<String>,
     /// How; `None` as configured.
     pub strategy: Option<Strategy>,
@@ -79,7 +78,7 @@ impl Landings<'_> {
             found.push(self.trees.named(None)?);
         }
         for name in &request.names {
-            let tree = self.tree_or_task(name)?;
+            let tree = self.trees.named(Some(name))?;
             if found.iter().all(|known| known.id != tree.id) {
                 found.push(tree);
             }
@@ -89,38 +88,6 @@ impl Landings<'_> {
         }
         self.warn_of_dependencies(&found)?;
         self.in_order(found)
-    }
-
-    /// A tree by its name, or by the id of its task. A word that is the name of one and the task of another is refused;
-    /// `#12` is always the task.
-    pub fn tree_or_task(&self, name: &str) -> Result<Tree, LandError> {
-        let task = match name.parse::<TaskId>() {
-            Ok(id) => self.trees.engine.look(|tx| tx.task(&id))?,
-            Err(_) => None,
-        };
-        let not_found = match self.trees.named(Some(name)) {
-            Ok(tree) => return self.unambiguous(tree, task),
-            Err(error @ TreeError::NotFound { .. }) => error,
-            Err(error) => return Err(error.into()),
-        };
-        match task {
-            None => Err(not_found.into()),
-            Some(task) => match task.worktree {
-                Some(tree) => Ok(self.trees.named(Some(tree.as_str()))?),
-                None => Err(Refusal::TaskWithoutTree(task.id).into()),
-            },
-        }
-    }
-
-    /// The tree of this name, unless the name is also a task with another tree.
-    fn unambiguous(&self, tree: Tree, task: Option<Task>) -> Result<Tree, LandError> {
-        let Some((task, other)) = task.and_then(|task| Some((task.id, task.worktree?))) else {
-            return Ok(tree);
-        };
-        if other == tree.name {
-            return Ok(tree);
-        }
-        Err(Refusal::AmbiguousName(tree.name, tree.path, tree.task, task, other).into())
     }
 
     /// What a task depends on lands before it.

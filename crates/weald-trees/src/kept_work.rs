@@ -180,7 +180,7 @@ impl Trees<'_> {
     }
 
     /// Makes a branch in main of what the vault holds of a tree that is gone, by its number or its name.
-    pub fn bring_back(&self, id: &str, wanted: &Wanted) -> Result<BroughtBack, TreeError> {
+    pub fn bring_back(&self, id: TreeId, wanted: &Wanted) -> Result<BroughtBack, TreeError> {
         let tree = self.gone_tree(id)?;
         let (commit, branch) = match wanted {
             Wanted::Snapshot(number) => (
@@ -221,19 +221,11 @@ impl Trees<'_> {
         Ok(())
     }
 
-    fn gone_tree(&self, id: &str) -> Result<Tree, TreeError> {
-        let number = id.trim_start_matches('#').parse::<u64>().ok();
-        let called = |tree: &&Tree| Some(tree.id.0) == number || tree.name.as_str() == id;
-        let records = self.records()?;
-        let mut found = records.iter().rev().filter(called);
-        if let Some(gone) = found.find(|tree| tree.status == TreeStatus::Removed) {
-            return Ok(gone.clone());
-        }
-        match records.iter().rev().find(called) {
-            Some(tree) if tree.status == TreeStatus::Trashed => {
-                Err(TreeError::in_trash(tree.clone()))
-            }
-            _ => Err(TreeError::NotInVault { id: id.to_owned() }),
+    fn gone_tree(&self, id: TreeId) -> Result<Tree, TreeError> {
+        match self.engine.look(|tx| tx.tree_by_id(id))? {
+            Some(tree) if tree.status == TreeStatus::Removed => Ok(tree),
+            Some(tree) if tree.status == TreeStatus::Trashed => Err(TreeError::in_trash(tree)),
+            _ => Err(TreeError::NotInVault { id: id.to_string() }),
         }
     }
 

@@ -85,16 +85,12 @@ impl Trees<'_> {
         Ok(trashed.collect())
     }
 
-    /// Brings a tree back, by its number or its name (the newest of that name).
-    pub fn restore(&self, id: &str) -> Result<TreeView, TreeError> {
-        let number = id.trim_start_matches('#').parse::<u64>().ok();
-        let unknown = || TreeError::NotInTrash { id: id.to_owned() };
-        let tree = self
-            .trashed()?
-            .into_iter()
-            .rev()
-            .find(|tree| Some(tree.id.0) == number || tree.name.as_str() == id)
-            .ok_or_else(unknown)?;
+    /// Brings a tree back.
+    pub fn restore(&self, id: TreeId) -> Result<TreeView, TreeError> {
+        let unknown = || TreeError::NotInTrash { id: id.to_string() };
+        let known = self.engine.look(|tx| tx.tree_by_id(id))?;
+        let tree = known.filter(|tree| tree.status == TreeStatus::Trashed);
+        let tree = tree.ok_or_else(unknown)?;
         let trash = tree.trash.clone().ok_or_else(unknown)?;
         self.refuse_name_taken(&tree)?;
         if tree.path.symlink_metadata().is_ok() {

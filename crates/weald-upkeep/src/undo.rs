@@ -295,7 +295,7 @@ impl Upkeep<'_> {
     }
 
     fn restore_part(&self, part: &TrashedTree) -> Result<TreeView, TreeError> {
-        self.trees.restore(&format!("#{}", part.id))
+        self.trees.restore(part.id)
     }
 
     /// A task that a removal completed is open again.

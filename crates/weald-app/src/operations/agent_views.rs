@@ -81,7 +81,7 @@ impl Operation for ListAgents {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PulseAgent {
-    /// Its id, its task, its name or its worktree.
+    /// Its id or name, or its task or worktree if that has one at work, or had one.
     pub agent: String,
 }
 
@@ -115,7 +115,7 @@ impl Operation for PulseAgent {
 
     fn run(self, call: &Call<'_>) -> Result<OneAgent, Failure> {
         let ground = call.ground()?;
-        let agent = ground.engine.find_agent(&self.agent)?;
+        let agent = ground.agent(call, &self.agent)?;
         OneAgent::of(call, &ground, agent.id)
     }
 }
@@ -124,7 +124,7 @@ impl Operation for PulseAgent {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShowAgent {
-    /// Its id, its task, its name or its worktree.
+    /// Its id or name, or its task or worktree if that has one at work, or had one.
     pub agent: String,
 }
 
@@ -157,7 +157,7 @@ impl Operation for ShowAgent {
 
     fn run(self, call: &Call<'_>) -> Result<ShownAgent, Failure> {
         let ground = call.ground()?;
-        let agent = ground.engine.find_agent(&self.agent)?;
+        let agent = ground.agent(call, &self.agent)?;
         let mut tail = Tail::new(&ground, agent.id)?.whole(false);
         let text = tail.all_of(Some(ShownAgent::LINES))?;
         let text = String::from_utf8_lossy(&text);

@@ -16,7 +16,7 @@ entries!(ApproveLanding);
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApproveLanding {
-    /// The worktree or its task.
+    /// The caller's own unless given.
     pub tree: Option<String>,
     /// Only if this is its head, or how that begins.
     pub head: Option<String>,
@@ -63,7 +63,8 @@ impl Operation for ApproveLanding {
         }
         let trees = ground.trees(call)?;
         let landings = Landings::new(&trees);
-        let review = landings.review_landing(self.tree.as_deref(), self.head.as_deref())?;
+        let name = ground.tree_name(call, self.tree.as_deref())?;
+        let review = landings.review_landing(name.as_deref(), self.head.as_deref())?;
         call.tell(&ground.engine);
         let changes = match review.uncommitted {
             0 => None,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use weald_core::binding::BindRefusal;
-use weald_core::id::TaskId;
+use weald_core::meant::Word;
 use weald_core::name::SessionName;
 use weald_core::task::Task;
 use weald_core::task_rules::TaskInput;
@@ -19,8 +19,8 @@ entries!(BindTask, UnbindTask, CloseTask);
 #[serde(deny_unknown_fields)]
 pub struct BindTask {
     /// The task that gets it.
-    pub id: TaskId,
-    /// By its name.
+    pub id: Word,
+    /// Which one.
     pub tree: String,
     /// Start the task if it is pending.
     pub start: bool,
@@ -52,7 +52,9 @@ impl Operation for BindTask {
             owner: self.owner,
             rebind: self.rebind,
         };
-        let bound = trees.bind(&self.id, &self.tree, how);
+        let id = ground.task(call, &self.id)?;
+        let name = ground.tree(call, &self.tree)?.name;
+        let bound = trees.bind(&id, name.as_str(), how);
         let task = bound.map_err(|error| {
             let is_bound = matches!(
                 error,
@@ -61,14 +63,13 @@ impl Operation for BindTask {
             let failure = Failure::from(error);
             match is_bound {
                 true => failure.hint(format!(
-                    "to replace the old binding: weald task bind {} {} --rebind",
-                    self.id, self.tree
+                    "to replace the old binding: weald task bind {id} {name} --rebind"
                 )),
                 false => failure,
             }
         })?;
         call.tell(&ground.engine);
-        let tree = trees.named(Some(&self.tree))?;
+        let tree = trees.named(Some(name.as_str()))?;
         Ok(BoundTask {
             task,
             tree: Some(Box::new(tree)),
@@ -81,7 +82,7 @@ impl Operation for BindTask {
 #[serde(deny_unknown_fields)]
 pub struct UnbindTask {
     /// The task that loses it.
-    pub id: TaskId,
+    pub id: Word,
 }
 
 /// A task without a worktree.
@@ -100,8 +101,9 @@ impl Operation for UnbindTask {
 
     fn run(self, call: &Call<'_>) -> Result<UnboundTask, Failure> {
         let ground = call.ground()?;
-        let before = ground.engine.task(&self.id)?.task.worktree;
-        let task = ground.trees(call)?.unbind(&self.id)?;
+        let id = ground.task(call, &self.id)?;
+        let before = ground.engine.task(&id)?.task.worktree;
+        let task = ground.trees(call)?.unbind(&id)?;
         call.tell(&ground.engine);
         Ok(UnboundTask {
             task,
@@ -125,7 +127,7 @@ pub enum Closing {
 #[serde(deny_unknown_fields)]
 pub struct CloseTask {
     /// The task that is settled.
-    pub id: TaskId,
+    pub id: Word,
     /// What becomes of its worktree.
     pub closing: Closing,
     /// Part of the record.
@@ -141,15 +143,16 @@ impl Operation for CloseTask {
     fn run(self, call: &Call<'_>) -> Result<OneTask, Failure> {
         let ground = call.ground()?;
         let trees = ground.trees(call)?;
+        let id = ground.task(call, &self.id)?;
         let complete = TaskInput::Complete {
-            token: call.token(&self.id),
+            token: call.token(&id),
             report: Some(self.reason.clone()),
         };
         if self.complete {
             // What would be refused at the end is refused before anything is touched.
-            ground.engine.try_task(&self.id, complete.clone())?;
+            ground.engine.try_task(&id, complete.clone())?;
         }
-        let tree = ground.engine.task(&self.id)?.task.worktree;
+        let tree = ground.engine.task(&id)?.task.worktree;
         let tree = tree.as_ref().map(|name| name.as_str());
         match (self.closing, tree) {
             (Closing::Keep, Some(tree)) => drop(trees.keep(Some(tree))?),
@@ -163,15 +166,13 @@ impl Operation for CloseTask {
             Closing::Keep => "keep",
             Closing::Remove => "remove",
         };
-        trees.closeout(&self.id, action, &self.reason)?;
+        trees.closeout(&id, action, &self.reason)?;
         if self.complete {
             let actor = call.actor(&ground.engine)?;
-            ground
-                .engine
-                .move_task(actor.as_ref(), &self.id, complete)?;
+            ground.engine.move_task(actor.as_ref(), &id, complete)?;
         }
         call.tell(&ground.engine);
-        let task = ground.engine.task(&self.id)?.task;
+        let task = ground.engine.task(&id)?.task;
         Ok(OneTask { task })
     }
 }

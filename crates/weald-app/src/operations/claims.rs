@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use weald_core::SignedDuration;
 use weald_core::id::TaskId;
+use weald_core::meant::Word;
 use weald_core::name::SessionName;
 use weald_core::task::{Lease, Task, TaskStatus};
 use weald_core::task_rules::TaskInput;
@@ -13,7 +14,9 @@ use weald_core::task_rules::TaskInput;
 use super::looking::ShowTree;
 use super::{Broker, Caller, Inside, Operation, asked, parsed, within_reason};
 use crate::asking::Report;
-use crate::{Ask, Call, Claimed, CreateOutcome, Engine, Failure, NewTree, TaskError, TreeView};
+use crate::{
+    Ask, Call, Claimed, CreateOutcome, Engine, Failure, Ground, NewTree, TaskError, TreeView,
+};
 
 entries!(ClaimTask, MoveTask);
 
@@ -22,7 +25,7 @@ entries!(ClaimTask, MoveTask);
 #[serde(deny_unknown_fields)]
 pub struct ClaimTask {
     /// The next one that is ready, unless given.
-    pub id: Option<TaskId>,
+    pub id: Option<Word>,
     /// How long others wait before they may take over.
     pub ttl: Option<SignedDuration>,
     /// Also create its worktree, and make it the session's place of work. Without a worktree there is no claim, either.
@@ -66,15 +69,17 @@ impl Operation for ClaimTask {
         if self.with_tree {
             return self.run_with_tree(call);
         }
-        let engine = call.engine()?;
-        let session = call.session(&engine)?;
+        let ground = call.ground()?;
+        let engine = &ground.engine;
+        let session = call.session(engine)?;
+        let id = self.id(call, &ground)?;
         let Claimed { task, lease } = engine
-            .claim(&session, self.id.as_ref(), self.ttl)
+            .claim(&session, id.as_ref(), self.ttl)
             .map_err(|error| Failure::held_already(error, &session))?;
-        call.tell(&engine);
+        call.tell(engine);
         Ok(ClaimedTask {
             path: engine.place_of_task(&task)?,
-            is_known: call.own_token(&engine, &task.id)?.is_some(),
+            is_known: call.own_token(engine, &task.id)?.is_some(),
             task,
             lease,
             tree: None,
@@ -88,9 +93,16 @@ impl Operation for ClaimTask {
 }
 
 impl ClaimTask {
+    /// The task that is meant, if one is given.
+    fn id(&self, call: &Call<'_>, ground: &Ground) -> Result<Option<TaskId>, Failure> {
+        let id = self.id.as_ref();
+        id.map(|word| ground.task(call, word)).transpose()
+    }
+
     /// A run has its claim and its worktree already.
     fn claimed_inside(&self, broker: &dyn Broker, call: &Call<'_>) -> Result<ClaimedTask, Failure> {
-        let id = self.id.clone();
+        let id = self.id.as_ref();
+        let id = id.map(|word| word.anywhere(call.directory()));
         let mut answer = broker.ask(call.caller, Ask::TaskClaim { id })?;
         if self.with_tree {
             let looked = broker.ask(&Caller::default(), Ask::Status(ShowTree::default()))?;
@@ -105,12 +117,13 @@ impl ClaimTask {
         let ground = call.ground()?;
         let engine = &ground.engine;
         let session = call.session(engine)?;
-        let own = self.id.as_ref();
+        let given = self.id(call, &ground)?;
+        let own = given.as_ref();
         let own = own.and_then(|id| own_claim(engine, &session, id));
         let is_own = own.is_some();
         let Claimed { task, lease } = match own {
             Some(own) => renewed(engine, &session, own, self.ttl)?,
-            None => engine.claim_undeclared(&session, self.id.as_ref(), self.ttl)?,
+            None => engine.claim_undeclared(&session, given.as_ref(), self.ttl)?,
         };
         let id = task.id;
         let trees = ground.trees(call)?;
@@ -185,7 +198,7 @@ fn is_done_by_hand(call: &Call<'_>, engine: &Engine, id: &TaskId) -> Result<bool
 #[serde(deny_unknown_fields)]
 pub struct MoveTask {
     /// The caller's own unless given.
-    pub id: Option<TaskId>,
+    pub id: Option<Word>,
     /// Where it goes.
     pub to: Move,
 }
@@ -261,17 +274,17 @@ impl Operation for MoveTask {
     }
 
     fn run(self, call: &Call<'_>) -> Result<MovedTask, Failure> {
-        let id = call.task(self.id)?;
-        let engine = call.engine()?;
-        let actor = call.actor(&engine)?;
+        let ground = call.ground()?;
+        let id = ground.own_or_task(call, self.id.as_ref())?;
+        let engine = &ground.engine;
+        let actor = call.actor(engine)?;
         let token = match call.token(&id) {
-            None if self.to.needs_token() => call.own_token(&engine, &id)?,
+            None if self.to.needs_token() => call.own_token(engine, &id)?,
             token => token,
         };
         let (input, has_claim) = match self.to {
             Move::Renew { ttl } => {
-                let default = || Ok::<_, Failure>(call.config(&call.place()?)?.config.lease_ttl);
-                let ttl = ttl.map_or_else(default, Ok)?;
+                let ttl = ttl.unwrap_or(ground.config().lease_ttl);
                 (TaskInput::Renew { token, ttl }, true)
             }
             Move::Release => (TaskInput::Release { token }, true),
@@ -281,7 +294,7 @@ impl Operation for MoveTask {
             }
             Move::Complete { report } => {
                 let report = report.as_text();
-                let input = match token.is_none() && is_done_by_hand(call, &engine, &id)? {
+                let input = match token.is_none() && is_done_by_hand(call, engine, &id)? {
                     true => TaskInput::CompleteUnclaimed {
                         owner: actor.clone(),
                         report,
@@ -298,7 +311,7 @@ impl Operation for MoveTask {
             Move::Reopen => (TaskInput::Reopen, false),
         };
         let moved = engine.move_task(actor.as_ref(), &id, input)?;
-        call.tell(&engine);
+        call.tell(engine);
         Ok(MovedTask {
             task: moved.task,
             unblocked: has_claim.then_some(moved.unblocked),
@@ -306,7 +319,8 @@ impl Operation for MoveTask {
     }
 
     fn run_inside(&self, broker: &dyn Broker, call: &Call<'_>) -> Inside<MovedTask> {
-        let id = self.id.clone();
+        let id = self.id.as_ref();
+        let id = id.map(|word| word.anywhere(call.directory()));
         let ask = match self.to.clone() {
             Move::Renew { .. } => Ask::TaskRenew { id },
             Move::Complete { report } => Ask::TaskDone { id, report },

@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 use weald_core::SignedDuration;
-use weald_core::id::TaskId;
 use weald_core::kill_switch::{CLEAN, SWEEP};
+use weald_core::meant::Word;
 use weald_core::name::TreeName;
 
 use super::Operation;
 use crate::{
     Call, CleanReport, CleanRequest, Failure, Freeing, Ground, RoomMode, SweepMode, SweepReport,
-    Trees, Upkeep, UsageReport, exit,
+    Upkeep, UsageReport, exit,
 };
 
 entries!(CleanTrees, Sweep, MeasureUsage);
@@ -23,8 +23,8 @@ pub struct CleanTrees {
     /// For how long a worktree must be unused; as configured unless given.
     pub min_age: Option<SignedDuration>,
     /// Only worktrees of these tasks, unless empty.
-    pub tasks: Vec<TaskId>,
-    /// Only this worktree, or that of this task.
+    pub tasks: Vec<Word>,
+    /// Only this worktree.
     pub tree: Option<String>,
     /// With `apply`: act on orphans, too.
     pub orphans: bool,
@@ -52,9 +52,7 @@ impl Call<'_> {
 
     /// The worktree that a clean-up with this name is for.
     pub fn tree_to_clean(&self, name: &str) -> Result<TreeName, Failure> {
-        let ground = self.ground()?;
-        let trees = ground.trees(self)?;
-        tree_of(&ground, &trees, name)
+        Ok(self.ground()?.tree(self, name)?.name)
     }
 }
 
@@ -71,18 +69,16 @@ impl Operation for CleanTrees {
                 disabled,
             });
         }
-        for id in &self.tasks {
-            ground.engine.task(id)?;
-        }
-        let trees = ground.trees(call)?;
+        let tasks = self.tasks.iter().map(|word| ground.task_by_id(call, word));
+        let tasks = tasks.collect::<Result<_, _>>()?;
         let tree = self.tree.as_deref();
-        let tree = tree.map(|name| tree_of(&ground, &trees, name));
-        let tree = tree.transpose()?;
+        let tree = tree.map(|word| ground.tree(call, word)).transpose()?;
+        let trees = ground.trees(call)?;
         let request = CleanRequest {
             apply: self.apply,
             min_age: self.min_age,
-            tasks: self.tasks,
-            tree,
+            tasks,
+            tree: tree.map(|tree| tree.name),
             orphans: self.orphans,
             fetch: self.fetch,
         };
@@ -102,18 +98,6 @@ impl Operation for CleanTrees {
             false => exit::REFUSED,
         }
     }
-}
-
-/// The worktree of that name, or that of the task.
-fn tree_of(ground: &Ground, trees: &Trees<'_>, name: &str) -> Result<TreeName, Failure> {
-    let not_named = match trees.named(Some(name)) {
-        Ok(tree) => return Ok(tree.name),
-        Err(error) => error,
-    };
-    let task = name.parse::<TaskId>().ok();
-    let task = task.and_then(|id| ground.engine.task(&id).ok());
-    let bound = task.and_then(|detail| detail.task.worktree);
-    bound.ok_or_else(|| not_named.into())
 }
 
 /// Releases stale locks and leases, and removes leftovers.
@@ -212,7 +196,10 @@ impl Operation for MeasureUsage {
             false => RoomMode::DryRun,
         };
         let room = self.free.map(|wanted| (wanted, mode));
-        let usage = Upkeep::new(&trees).usage(&self.trees, room)?;
+        let named = self.trees.iter();
+        let named = named.map(|word| Ok(ground.tree(call, word)?.name.to_string()));
+        let named = named.collect::<Result<Vec<_>, Failure>>()?;
+        let usage = Upkeep::new(&trees).usage(&named, room)?;
         drop(progress);
         call.tell(&ground.engine);
         Ok(MeasuredUsage { usage })

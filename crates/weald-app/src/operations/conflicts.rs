@@ -36,7 +36,9 @@ impl Operation for FindConflicts {
         let trees = ground.trees(call)?;
         let landings = Landings::new(&trees);
         let progress = call.stage("comparing worktrees");
-        let radar = landings.conflicts(&self.names)?;
+        let named = self.names.iter();
+        let named = named.map(|word| Ok(ground.tree(call, word)?.id));
+        let radar = landings.conflicts(&named.collect::<Result<_, Failure>>()?)?;
         drop(progress);
         let told = match self.tell {
             true => landings.tell_conflicts(&radar)?,

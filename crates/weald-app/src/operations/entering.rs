@@ -28,7 +28,7 @@ pub const VARIABLES: [&str; 7] = [
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EnterTree {
-    /// By its name or its task.
+    /// Which one.
     pub tree: String,
 }
 
@@ -54,7 +54,8 @@ impl Operation for EnterTree {
             Some(back) if ground.place.inside().is_some() => PathBuf::from(back),
             _ => call.directory().clone(),
         };
-        let view = trees.enter(Some(&self.tree), back.clone())?;
+        let name = ground.tree(call, &self.tree)?.name;
+        let view = trees.enter(Some(name.as_str()), back.clone())?;
         warn_of_owner(call, &ground, view.tree.task.as_ref())?;
         call.tell(&ground.engine);
         let tree = &view.tree;

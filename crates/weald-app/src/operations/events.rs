@@ -5,6 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use weald_core::cloud_event::{CloudEvent, TYPE_PREFIX};
 use weald_core::id::{Seq, TaskId};
+use weald_core::meant::Word;
 use weald_core::name::TreeName;
 use weald_core::store::EventFilter;
 
@@ -22,10 +23,10 @@ pub struct ListEvents {
     pub since: Option<Seq>,
     /// Only what is about this task.
     #[serde(default)]
-    pub task: Option<TaskId>,
+    pub task: Option<Word>,
     /// Only what is about this worktree.
     #[serde(default)]
-    pub tree: Option<TreeName>,
+    pub tree: Option<Word>,
     /// At most so many, and never more than [`ListEvents::MOST`].
     pub limit: u64,
 }
@@ -35,21 +36,28 @@ impl ListEvents {
     pub const MOST: u64 = 200;
 
     /// As the store takes it.
-    pub fn filter(&self) -> EventFilter {
+    pub fn filter(&self, task: Option<TaskId>, tree: Option<TreeName>) -> EventFilter {
         EventFilter {
             since: self.since,
-            task: self.task.clone(),
-            tree: self.tree.clone(),
+            task,
+            tree,
             limit: Some(self.limit.clamp(1, Self::MOST)),
         }
     }
 
-    /// Whether an event is among those that are asked for.
+    /// Whether an event is among those that are asked for, by the names that stand in it.
     pub fn matches(&self, event: &CloudEvent) -> bool {
         let data = &event.data;
+        let is_of = |tree: &Word| {
+            let name = data.tree.as_ref();
+            name.is_some_and(|name| name.as_str() == tree.bare())
+        };
         self.since.is_none_or(|since| event.sequence > since)
-            && (self.task.is_none() || data.task == self.task)
-            && (self.tree.is_none() || data.tree == self.tree)
+            && self
+                .task
+                .as_ref()
+                .is_none_or(|task| data.task == task.task_id())
+            && self.tree.as_ref().is_none_or(is_of)
     }
 }
 
@@ -132,9 +140,18 @@ impl Operation for ListEvents {
     }
 
     fn run(self, call: &Call<'_>) -> Result<Events, Failure> {
-        let place = call.place()?;
+        let ground = call.ground()?;
+        let place = &ground.place;
         let source = place.source();
-        let events = call.engine()?.events(&self.filter())?;
+        let task = self.task.as_ref();
+        let task = task
+            .map(|word| ground.task_to_come(call, word))
+            .transpose()?;
+        let tree = self.tree.as_ref();
+        let tree = tree
+            .map(|word| ground.tree_or_name(call, word))
+            .transpose()?;
+        let events = ground.engine.events(&self.filter(task, tree))?;
         let events = events.into_iter().map(|event| {
             let event = CloudEvent::wrap(event, &source);
             JournalLine::Event(Box::new(event))
@@ -150,7 +167,13 @@ impl Operation for ListEvents {
     }
 
     fn run_inside(&self, broker: &dyn Broker, call: &Call<'_>) -> Inside<Events> {
-        Some(asked(broker, call, Ask::Events(self.clone())))
+        let anywhere = |word: &Word| word.anywhere(call.directory());
+        let list = Self {
+            task: self.task.as_ref().map(anywhere),
+            tree: self.tree.as_ref().map(anywhere),
+            ..self.clone()
+        };
+        Some(asked(broker, call, Ask::Events(list)))
     }
 }
 

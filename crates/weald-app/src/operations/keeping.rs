@@ -20,7 +20,7 @@ pub struct OneTree {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeepTree {
-    /// By its name or its task.
+    /// The caller's own unless given.
     pub tree: Option<String>,
     /// Allow clean-up again.
     pub undo: bool,
@@ -52,7 +52,8 @@ impl Operation for KeepTree {
     fn run(self, call: &Call<'_>) -> Result<TreeKept, Failure> {
         let ground = call.ground()?;
         let trees = ground.trees(call)?;
-        let name = self.tree.as_deref();
+        let name = ground.tree_name(call, self.tree.as_deref())?;
+        let name = name.as_deref();
         let (tree, outcome) = match self.undo {
             true => (trees.unkeep(name)?, KeepOutcome::NotKept),
             false => (trees.keep(name)?, KeepOutcome::Kept),
@@ -81,7 +82,8 @@ impl Operation for LockTree {
     fn run(self, call: &Call<'_>) -> Result<OneTree, Failure> {
         let ground = call.ground()?;
         let trees = ground.trees(call)?;
-        let tree = trees.lock(self.tree.as_deref(), &self.reason, self.force)?;
+        let name = ground.tree_name(call, self.tree.as_deref())?;
+        let tree = trees.lock(name.as_deref(), &self.reason, self.force)?;
         call.tell(&ground.engine);
         let tree = trees.view(tree);
         Ok(OneTree { tree })
@@ -114,7 +116,8 @@ impl Operation for UnlockTree {
     fn run(self, call: &Call<'_>) -> Result<UnlockedTree, Failure> {
         let ground = call.ground()?;
         let trees = ground.trees(call)?;
-        let (tree, was) = trees.unlock(self.tree.as_deref(), self.force)?;
+        let name = ground.tree_name(call, self.tree.as_deref())?;
+        let (tree, was) = trees.unlock(name.as_deref(), self.force)?;
         call.tell(&ground.engine);
         let tree = trees.view(tree);
         Ok(UnlockedTree { tree, was })
@@ -125,7 +128,7 @@ impl Operation for UnlockTree {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RemoveTree {
-    /// By its name or its task.
+    /// Which one; nothing near to its name is taken for it.
     pub tree: String,
     /// Even with uncommitted changes or unlanded commits.
     pub discard: bool,
@@ -163,18 +166,18 @@ impl Operation for RemoveTree {
     fn run(self, call: &Call<'_>) -> Result<RemovedTree, Failure> {
         let ground = call.ground()?;
         let trees = ground.trees(call)?;
-        let tree = trees.named(Some(&self.tree))?;
+        let tree = ground.tree(call, &self.tree)?;
         trees.require_own(&tree)?;
         let request = RemoveRequest {
             discard: self.discard,
             force: self.force,
             complete_task: self.complete_task,
-            token: tree.task.and_then(|task| call.token(&task)),
+            token: tree.task.as_ref().and_then(|task| call.token(task)),
             reason: self.reason,
             ..RemoveRequest::default()
         };
         let progress = call.stage("looking");
-        let removed = trees.remove(Some(&self.tree), &request)?;
+        let removed = trees.remove(Some(tree.name.as_str()), &request)?;
         drop(progress);
         call.tell(&ground.engine);
         Ok(RemovedTree {

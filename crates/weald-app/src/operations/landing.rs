@@ -5,7 +5,9 @@ use weald_core::config::Gate;
 use weald_core::id::{LandingId, TaskId, Token};
 use weald_core::landing::{Landing, LandingStatus, RevertCause, Strategy};
 use weald_core::landing_message::WORK_IN_PROGRESS;
+use weald_core::meant::{Counts, Word};
 use weald_core::queue::QueuePause;
+use weald_core::tree::Tree;
 
 use super::{Broker, Inside, Operation, asked};
 use crate::landing::{Beside, Mode, as_json, exit_of, test_output, work_landings};
@@ -218,7 +220,9 @@ impl Operation for LandTrees {
             call.refuse_agent("--force")?;
         }
         let trees = ground.trees(call)?;
-        let request = self.request(call, &ground)?;
+        let named = self.names.iter().map(|word| ground.tree(call, word));
+        let named = named.collect::<Result<Vec<_>, _>>()?;
+        let request = self.request(call, &ground, &named)?;
         if self.dry_run {
             let found = Landings::new(&trees).dry_run(&request)?;
             call.tell(&ground.engine);
@@ -261,7 +265,7 @@ impl Operation for LandTrees {
             return Some(Err(Failure::not_allowed_inside()));
         }
         let wish = LandWish {
-            tree: self.names.first().cloned(),
+            tree: call.anywhere(self.names.first().map(String::as_str)),
             strategy: self.strategy,
             message: self.message.clone(),
             report: self.report.clone(),
@@ -277,12 +281,17 @@ impl Operation for LandTrees {
 }
 
 impl LandTrees {
-    fn request(&self, call: &Call<'_>, ground: &Ground) -> Result<LandRequest, Failure> {
+    fn request(
+        &self,
+        call: &Call<'_>,
+        ground: &Ground,
+        named: &[Tree],
+    ) -> Result<LandRequest, Failure> {
         let message = self.message.clone();
         let words = message.clone();
         let words = words.unwrap_or_else(|| WORK_IN_PROGRESS.to_owned());
         Ok(LandRequest {
-            names: self.names.clone(),
+            names: named.iter().map(|tree| tree.name.to_string()).collect(),
             strategy: self.strategy,
             no_wait: self.no_wait,
             keep: self.keep,
@@ -292,34 +301,34 @@ impl LandTrees {
             by_agent: call.agent_above(&ground.engine)?.is_some(),
             stop_on_conflict: self.stop_on_conflict,
             on_conflict: self.at_conflict,
-            token: self.claim(call, ground)?,
+            token: claim(call, named),
             report: self.report.clone(),
             message,
             commit: self.commit.map(|scope| (scope, words)),
             found: None,
         })
     }
+}
 
-    /// The claim that the caller works under.
-    fn claim(&self, call: &Call<'_>, ground: &Ground) -> Result<Option<(TaskId, Token)>, Failure> {
-        let task = match (call.caller.token, &self.names[..]) {
-            (Some(_), [name]) => ground.trees(call)?.named(Some(name))?.task,
-            _ => {
-                let own = call.environment.get("WEALD_TASK");
-                own.and_then(|id| id.parse().ok())
-            }
-        };
-        let token = task.as_ref().and_then(|task| call.token(task));
-        Ok(task.zip(token))
-    }
+/// The claim that the caller works under.
+fn claim(call: &Call<'_>, named: &[Tree]) -> Option<(TaskId, Token)> {
+    let task = match (call.caller.token, named) {
+        (Some(_), [tree]) => tree.task.clone(),
+        _ => {
+            let own = call.environment.get("WEALD_TASK");
+            own.and_then(|id| id.parse().ok())
+        }
+    };
+    let token = task.as_ref().and_then(|task| call.token(task));
+    task.zip(token)
 }
 
 /// Undoes a landing on its target, by a commit that goes through the same queue and gate.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RevertLanding {
-    /// One that has landed.
-    pub landing: LandingId,
+    /// One that has landed, or what landed last.
+    pub landing: Word,
 }
 
 impl Operation for RevertLanding {
@@ -328,7 +337,8 @@ impl Operation for RevertLanding {
 
     fn run(self, call: &Call<'_>) -> Result<OneLanding, Failure> {
         let ground = call.landing_ground()?;
-        let (ground, one) = reverted(call, ground, self.landing, RevertCause::Asked)?;
+        let landing = ground.landing(call, &self.landing, Counts::Landed)?;
+        let (ground, one) = reverted(call, ground, landing, RevertCause::Asked)?;
         call.tell(&ground.engine);
         Ok(one)
     }
@@ -453,7 +463,7 @@ impl Operation for ResumeQueue {
 #[serde(deny_unknown_fields)]
 pub struct DropLanding {
     /// One that has not begun to move the target.
-    pub landing: LandingId,
+    pub landing: Word,
 }
 
 impl Operation for DropLanding {
@@ -462,7 +472,8 @@ impl Operation for DropLanding {
 
     fn run(self, call: &Call<'_>) -> Result<OneLanding, Failure> {
         let ground = call.ground()?;
-        let dropped = Landings::new(&ground.trees(call)?).drop_landing(self.landing)?;
+        let landing = ground.landing(call, &self.landing, Counts::All)?;
+        let dropped = Landings::new(&ground.trees(call)?).drop_landing(landing)?;
         call.tell(&ground.engine);
         Ok(dropped.into())
     }
@@ -473,7 +484,7 @@ impl Operation for DropLanding {
 #[serde(deny_unknown_fields)]
 pub struct RetryLanding {
     /// One that ended without landing.
-    pub landing: LandingId,
+    pub landing: Word,
 }
 
 impl Operation for RetryLanding {
@@ -483,8 +494,9 @@ impl Operation for RetryLanding {
     fn run(self, call: &Call<'_>) -> Result<Landed, Failure> {
         call.cancel.catch_hangup();
         let ground = call.landing_ground()?;
+        let landing = ground.landing(call, &self.landing, Counts::All)?;
         let id = Landings::new(&ground.trees(call)?)
-            .retry_landing(self.landing)?
+            .retry_landing(landing)?
             .id;
         worked(call, ground, &[id], &LandRequest::default(), Mode::Work)
     }
@@ -499,7 +511,7 @@ impl Operation for RetryLanding {
 #[serde(deny_unknown_fields)]
 pub struct RecoverLanding {
     /// One that a killed process left in the middle of a move.
-    pub landing: LandingId,
+    pub landing: Word,
 }
 
 impl Operation for RecoverLanding {
@@ -508,7 +520,8 @@ impl Operation for RecoverLanding {
 
     fn run(self, call: &Call<'_>) -> Result<OneLanding, Failure> {
         let ground = call.ground()?;
-        let landing = Landings::new(&ground.trees(call)?).recover_by_hand(self.landing)?;
+        let landing = ground.landing(call, &self.landing, Counts::All)?;
+        let landing = Landings::new(&ground.trees(call)?).recover_by_hand(landing)?;
         call.tell(&ground.engine);
         Ok(landing.into())
     }

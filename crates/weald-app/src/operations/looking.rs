@@ -12,7 +12,7 @@ use crate::git_view::GitView;
 use crate::screen::clean_patch;
 use crate::{
     Against, Ask, Board, Call, DiffForm, DiffStyle, Failure, ForeignTree, Freshness, Ground,
-    Landings, Overview, Reader, ShownDiff, StageView, TreePorts, TreeView, Trees, Upkeep,
+    Overview, Reader, ShownDiff, StageView, TreePorts, TreeView, Trees, Upkeep,
 };
 
 entries!(
@@ -115,7 +115,7 @@ impl Operation for CheckTrees {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShowTree {
-    /// By its name or its task; the caller's own unless given.
+    /// The caller's own unless given.
     #[serde(default)]
     pub tree: Option<String>,
 }
@@ -141,7 +141,8 @@ impl Operation for ShowTree {
     }
 
     fn run_inside(&self, broker: &dyn Broker, call: &Call<'_>) -> Inside<ShownTree> {
-        Some(asked(broker, call, Ask::Status(self.clone())))
+        let tree = call.anywhere(self.tree.as_deref());
+        Some(asked(broker, call, Ask::Status(Self { tree })))
     }
 }
 
@@ -152,7 +153,8 @@ fn look(
     name: Option<&str>,
 ) -> Result<ShownTree, Failure> {
     let progress = call.stage("looking");
-    let view = trees.look(name)?;
+    let name = ground.tree_name(call, name)?;
+    let view = trees.look(name.as_deref())?;
     drop(progress);
     let stages = match &view.tree.task {
         Some(task) => ground.engine.stages(task)?,
@@ -166,7 +168,7 @@ fn look(
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FindPath {
-    /// By its name or its task; the caller's own unless given.
+    /// The caller's own unless given.
     pub tree: Option<String>,
     /// Where the caller's session works, instead.
     pub of_session: bool,
@@ -196,7 +198,8 @@ impl Operation for FindPath {
             }
             false => {
                 let check = self.check.as_deref().unwrap_or(Path::new(""));
-                trees.scoped(self.tree.as_deref(), check)?
+                let name = ground.tree_name(call, self.tree.as_deref())?;
+                trees.scoped(name.as_deref(), check)?
             }
         };
         let text = path.display().to_string();
@@ -206,9 +209,9 @@ impl Operation for FindPath {
     }
 
     /// A run works in its worktree, whatever it says of its session.
-    fn run_inside(&self, broker: &dyn Broker, _: &Call<'_>) -> Inside<FoundPath> {
+    fn run_inside(&self, broker: &dyn Broker, call: &Call<'_>) -> Inside<FoundPath> {
         let check = self.check.as_ref().map(|path| path.display().to_string());
-        let tree = self.tree.clone();
+        let tree = call.anywhere(self.tree.as_deref());
         let answer = broker.ask(&Caller::default(), Ask::Path { tree, check });
         Some(answer.and_then(parsed))
     }
@@ -250,7 +253,8 @@ impl Operation for ShowPorts {
     fn run(self, call: &Call<'_>) -> Result<ShownPorts, Failure> {
         let ground = call.ground()?;
         let trees = ground.trees(call)?;
-        let blocks = trees.ports(self.tree.as_deref())?;
+        let name = ground.tree_name(call, self.tree.as_deref())?;
+        let blocks = trees.ports(name.as_deref())?;
         let range = trees.port_range();
         Ok(ShownPorts {
             ports: PortsInUse {
@@ -310,19 +314,15 @@ impl Operation for DiffTree {
         let ground = call.ground()?;
         let trees = ground.trees(call)?;
         let _progress = call.stage("looking");
-        let name = match &self.tree {
-            Some(name) => Some(Landings::new(&trees).tree_or_task(name)?.name),
-            None => None,
-        };
-        let name = name.as_ref().map(|name| name.as_str());
+        let name = ground.tree_name(call, self.tree.as_deref())?;
         let view = GitView::new(call, &ground.place, self.style, &self.options, self.reader)?;
-        let diff = trees.diff(name, self.against(), view.form.clone())?;
+        let diff = trees.diff(name.as_deref(), self.against(), view.form.clone())?;
         Ok(view.show(diff))
     }
 
     fn run_inside(&self, broker: &dyn Broker, call: &Call<'_>) -> Inside<ShownDiff> {
         let wanted = Self {
-            tree: self.tree.clone(),
+            tree: call.anywhere(self.tree.as_deref()),
             against_target: self.against_target,
             style: self.style,
             options: self.options.clone(),

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use weald_core::id::TaskId;
+use weald_core::meant::{Form, Word};
 use weald_core::tree::TreeKind;
 
 use super::keeping::OneTree;
@@ -12,7 +13,7 @@ use crate::project::missing_dependency;
 use crate::screen::clean_line;
 use crate::supervision::{defers, is_foreign_tree};
 use crate::{
-    Adoption, Ask, BranchExists, Call, CreateOutcome, Created, Failure, Ground, Landings, NewTree,
+    Adoption, Ask, BranchExists, Call, CreateOutcome, Created, Failure, Ground, NewTree,
     Population, SetupReport, SyncOutcome, Synced, TreeView, Trees, exit, is_news,
 };
 
@@ -25,7 +26,7 @@ entries!(
 #[serde(deny_unknown_fields)]
 pub struct TreeWishes {
     /// The task that it is for.
-    pub task: Option<TaskId>,
+    pub task: Option<Word>,
     /// The commit or branch that it starts from.
     pub base: Option<String>,
     /// The branch that it lands on.
@@ -39,10 +40,21 @@ pub struct TreeWishes {
 }
 
 impl TreeWishes {
-    fn new_tree(self, name: Option<String>, scratch_for: Option<String>) -> NewTree {
+    /// The task that is meant.
+    fn task(&self, call: &Call<'_>, ground: &Ground) -> Result<Option<TaskId>, Failure> {
+        let task = self.task.as_ref();
+        task.map(|word| ground.task_by_id(call, word)).transpose()
+    }
+
+    fn new_tree(
+        self,
+        name: Option<String>,
+        task: Option<TaskId>,
+        scratch_for: Option<String>,
+    ) -> NewTree {
         NewTree {
             name,
-            task: self.task,
+            task,
             base: self.base,
             target: self.target,
             kind: self.kind,
@@ -104,11 +116,9 @@ impl Operation for CreateTree {
         let trees = ground.trees(call)?;
         call.cancel.catch();
         let progress = call.stage("creating the worktree");
-        let parent = match &self.scratch_for {
-            Some(parent) => Some(Landings::new(&trees).tree_or_task(parent)?.name.to_string()),
-            None => None,
-        };
-        let created = trees.create(&self.wishes.new_tree(self.name, parent))?;
+        let parent = ground.tree_name(call, self.scratch_for.as_deref())?;
+        let task = self.wishes.task(call, &ground)?;
+        let created = trees.create(&self.wishes.new_tree(self.name, task, parent))?;
         drop(progress);
         hint_at_set_up(call, &ground, &created);
         Ok(made(call, &ground, &trees, created))
@@ -224,12 +234,16 @@ impl Operation for EnsureTree {
                 }));
             }
         }
-        if let Some(task) = self.task(&trees) {
-            refuse_contest(call, &ground, &task)?;
+        let (name, task) = self.meant(call, &ground)?;
+        let bound = name
+            .as_deref()
+            .and_then(|name| trees.named(Some(name)).ok()?.task);
+        if let Some(task) = task.as_ref().or(bound.as_ref()) {
+            refuse_contest(call, &ground, task)?;
         }
         call.cancel.catch();
         let progress = call.stage("creating the worktree");
-        let created = trees.ensure(&self.wishes.new_tree(self.name, None))?;
+        let created = trees.ensure(&self.wishes.new_tree(name, task, None))?;
         drop(progress);
         let made = made(call, &ground, &trees, created);
         Ok(EnsuredTree::Tree(Box::new(made)))
@@ -244,13 +258,30 @@ impl Operation for EnsureTree {
 }
 
 impl EnsureTree {
-    /// The task that is meant, or that has the worktree of this name.
-    fn task(&self, trees: &Trees<'_>) -> Option<TaskId> {
-        let of_name = || {
-            let name = self.name.as_deref()?;
-            trees.named(Some(name)).ok()?.task
+    /// The worktree by its own name if it is there, and its task. Any other word is the name of a new one, unless it says that
+    /// it is something else.
+    fn meant(
+        &self,
+        call: &Call<'_>,
+        ground: &Ground,
+    ) -> Result<(Option<String>, Option<TaskId>), Failure> {
+        let task = self.wishes.task(call, ground)?;
+        let Some(name) = &self.name else {
+            return Ok((None, task));
         };
-        self.wishes.task.clone().or_else(of_name)
+        let Ok(word) = name.parse::<Word>() else {
+            return Ok((Some(name.clone()), task));
+        };
+        match ground.tree(call, name) {
+            Ok(tree) => Ok((Some(tree.name.to_string()), task)),
+            Err(failure) if failure.code.as_str() == "ambiguous_name" => Err(failure),
+            Err(failure) => match word.form() {
+                None => Ok((Some(name.clone()), task)),
+                Some(Form::Worktree) => Ok((Some(word.bare().to_owned()), task)),
+                Some(Form::Task) if task.is_none() => Ok((None, Some(ground.task(call, &word)?))),
+                Some(_) => Err(failure),
+            },
+        }
     }
 }
 
@@ -273,7 +304,7 @@ pub struct AdoptTree {
     /// That of its directory unless given.
     pub name: Option<String>,
     /// The task that it is for.
-    pub task: Option<TaskId>,
+    pub task: Option<Word>,
     /// The branch that it lands on.
     pub target: Option<String>,
 }
@@ -285,10 +316,12 @@ impl Operation for AdoptTree {
     fn run(self, call: &Call<'_>) -> Result<OneTree, Failure> {
         let ground = call.ground()?;
         let trees = ground.trees(call)?;
+        let task = self.task.as_ref();
+        let task = task.map(|word| ground.task_by_id(call, word)).transpose()?;
         let tree = trees.adopt(&Adoption {
             path: self.path,
             name: self.name,
-            task: self.task,
+            task,
             target: self.target,
         })?;
         call.tell(&ground.engine);
@@ -366,7 +399,7 @@ impl Operation for AdoptTrees {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SetUpTree {
-    /// By its name or its task; the caller's own unless given.
+    /// The caller's own unless given.
     pub tree: Option<String>,
 }
 
@@ -387,7 +420,8 @@ impl Operation for SetUpTree {
         let ground = call.ground()?;
         ground.warn_of_settings(call);
         let trees = ground.trees(call)?;
-        let done = trees.set_up_again(self.tree.as_deref())?;
+        let name = ground.tree_name(call, self.tree.as_deref())?;
+        let done = trees.set_up_again(name.as_deref())?;
         call.tell(&ground.engine);
         for note in &done.notes {
             call.warn(note);
@@ -445,11 +479,8 @@ impl Operation for SyncTree {
         let ground = call.ground()?;
         let trees = ground.trees(call)?;
         let progress = call.stage("syncing with the target");
-        let name = match &self.tree {
-            Some(name) => Some(Landings::new(&trees).tree_or_task(name)?.name),
-            None => None,
-        };
-        let name = name.as_ref().map(|name| name.as_str());
+        let name = ground.tree_name(call, self.tree.as_deref())?;
+        let name = name.as_deref();
         trees.require_own(&trees.named(name)?)?;
         let synced = trees.sync(name, self.rebase)?;
         drop(progress);
@@ -464,7 +495,12 @@ impl Operation for SyncTree {
     }
 
     fn run_inside(&self, broker: &dyn Broker, call: &Call<'_>) -> Inside<SyncedTree> {
-        Some(asked(broker, call, Ask::Sync(self.clone())))
+        let tree = call.anywhere(self.tree.as_deref());
+        let wanted = Self {
+            tree,
+            rebase: self.rebase,
+        };
+        Some(asked(broker, call, Ask::Sync(wanted)))
     }
 
     fn exit(synced: &SyncedTree) -> u8 {

@@ -7,11 +7,12 @@ use serde::{Deserialize, Serialize};
 use weald_core::SignedDuration;
 use weald_core::error_code::ErrorCode;
 use weald_core::id::{MessageId, TaskId};
+use weald_core::meant::Word;
 use weald_core::message::{Draft, Message, MessageType, ReplyDraft, RequestState, Urgency};
 use weald_core::name::SessionName;
 
 use super::{Broker, Caller, Inside, Operation, asked, parsed, within_reason};
-use crate::{Ask, Call, Engine, Failure, InboxQuery, MessageError, ReplyOutcome};
+use crate::{Ask, Call, Engine, Failure, Ground, InboxQuery, MessageError, ReplyOutcome};
 
 entries!(
     SendMessage,
@@ -49,19 +50,24 @@ pub struct SendMessage {
     pub priority: Urgency,
     /// What it is about.
     #[serde(default)]
-    pub task: Option<TaskId>,
+    pub task: Option<Word>,
 }
 
 impl SendMessage {
     /// Puts it into the inbox, in the name of `from`.
-    pub fn send(self, engine: &Engine, from: SessionName) -> Result<Messages, Failure> {
+    pub fn send(
+        self,
+        engine: &Engine,
+        from: SessionName,
+        task: Option<TaskId>,
+    ) -> Result<Messages, Failure> {
         let message = engine.send(Draft {
             from,
             to: self.to,
             kind: self.kind,
             priority: self.priority,
             text: self.text,
-            task: self.task,
+            task,
         })?;
         Ok(Messages {
             notices: engine.why_unread(&message.to)?.into_iter().collect(),
@@ -70,15 +76,22 @@ impl SendMessage {
     }
 
     /// The same for the caller, who is warned of what it should know.
-    fn send_for(self, call: &Call<'_>, engine: &Engine) -> Result<Messages, Failure> {
+    fn send_for(self, call: &Call<'_>, ground: &Ground) -> Result<Messages, Failure> {
+        let engine = &ground.engine;
         let from = call.session(engine)?;
-        let sent = self.send(engine, from)?;
+        let task = about(call, ground, self.task.as_ref())?;
+        let sent = self.send(engine, from, task)?;
         call.tell(engine);
         for notice in &sent.notices {
             call.warn(&format!("{notice} (who is here: weald session list)"));
         }
         Ok(sent)
     }
+}
+
+/// The task that a message is about.
+fn about(call: &Call<'_>, ground: &Ground, task: Option<&Word>) -> Result<Option<TaskId>, Failure> {
+    task.map(|word| ground.task_by_id(call, word)).transpose()
 }
 
 impl Operation for SendMessage {
@@ -90,11 +103,17 @@ impl Operation for SendMessage {
     }
 
     fn run(self, call: &Call<'_>) -> Result<Messages, Failure> {
-        self.send_for(call, &call.engine()?)
+        self.send_for(call, &call.ground()?)
     }
 
     fn run_inside(&self, broker: &dyn Broker, call: &Call<'_>) -> Inside<Messages> {
-        Some(asked(broker, call, Ask::MsgSend(self.clone())))
+        let task = self.task.as_ref();
+        let task = task.map(|word| word.anywhere(call.directory()));
+        let message = Self {
+            task,
+            ..self.clone()
+        };
+        Some(asked(broker, call, Ask::MsgSend(message)))
     }
 }
 
@@ -109,7 +128,7 @@ pub struct AskQuestion {
     /// How soon it should be read.
     pub priority: Urgency,
     /// What it is about.
-    pub task: Option<TaskId>,
+    pub task: Option<Word>,
     /// How long to wait for the answer, if at all.
     pub wait: Option<SignedDuration>,
 }
@@ -163,8 +182,9 @@ impl Operation for AskQuestion {
     }
 
     fn run(self, call: &Call<'_>) -> Result<Messages, Failure> {
-        let engine = call.engine()?;
-        let sent = self.question().send_for(call, &engine)?;
+        let ground = call.ground()?;
+        let engine = &ground.engine;
+        let sent = self.question().send_for(call, &ground)?;
         self.answered(sent, |id, wait| {
             let _stage = call.stage("waiting for the answer");
             Ok(engine.await_reply(id, wait, call.cancel)?)
@@ -372,7 +392,7 @@ pub struct Broadcast {
     /// How soon it should be read.
     pub priority: Urgency,
     /// What it is about.
-    pub task: Option<TaskId>,
+    pub task: Option<Word>,
 }
 
 impl Operation for Broadcast {
@@ -384,8 +404,10 @@ impl Operation for Broadcast {
     }
 
     fn run(self, call: &Call<'_>) -> Result<Messages, Failure> {
-        let engine = call.engine()?;
-        let from = call.session(&engine)?;
+        let ground = call.ground()?;
+        let engine = &ground.engine;
+        let from = call.session(engine)?;
+        let task = about(call, &ground, self.task.as_ref())?;
         let messages = engine.broadcast(Draft {
             // Each copy gets its own reader.
             to: from.clone(),
@@ -393,9 +415,9 @@ impl Operation for Broadcast {
             kind: MessageType::Message,
             priority: self.priority,
             text: self.text,
-            task: self.task,
+            task,
         })?;
-        call.tell(&engine);
+        call.tell(engine);
         Ok(Messages {
             messages,
             notices: Vec::new(),

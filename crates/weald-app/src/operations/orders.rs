@@ -53,7 +53,7 @@ const END: Duration = Duration::from_secs(120);
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DiffAgent {
-    /// Its id, its task, its name or its worktree.
+    /// Its id or name, or its task or worktree if that has one at work, or had one.
     pub agent: String,
     /// As files, a patch, or numbers.
     pub style: DiffStyle,
@@ -71,7 +71,7 @@ impl Operation for DiffAgent {
 
     fn run(self, call: &Call<'_>) -> Result<ShownDiff, Failure> {
         let ground = call.ground()?;
-        let agent = ground.engine.find_agent(&self.agent)?;
+        let agent = ground.agent(call, &self.agent)?;
         let trees = ground.trees(call)?;
         let view = GitView::new(call, &ground.place, self.style, &self.options, self.reader)?;
         let form = view.form.clone();
@@ -105,7 +105,7 @@ impl Operation for DiffAgent {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReadLog {
-    /// Its id, its task, its name or its worktree.
+    /// Its id or name, or its task or worktree if that has one at work, or had one.
     pub agent: String,
     /// Only so many lines from its end.
     pub tail: Option<usize>,
@@ -137,7 +137,7 @@ impl Operation for ReadLog {
 
     fn run(self, call: &Call<'_>) -> Result<AgentLog, Failure> {
         let ground = call.ground()?;
-        let agent = ground.engine.find_agent(&self.agent)?.id;
+        let agent = ground.agent(call, &self.agent)?.id;
         let look = Look {
             full: self.full,
             ..Look::default()
@@ -162,7 +162,7 @@ impl Operation for ReadLog {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FollowLog {
-    /// Its id, its task, its name or its worktree.
+    /// Its id or name, or its task or worktree if that has one at work, or had one.
     pub agent: String,
     /// Only so many lines from its end.
     pub tail: Option<usize>,
@@ -187,7 +187,7 @@ impl Operation for FollowLog {
 
     fn run(self, call: &Call<'_>) -> Result<ShownLog, Failure> {
         let ground = call.ground()?;
-        let id = ground.engine.find_agent(&self.agent)?.id;
+        let id = ground.agent(call, &self.agent)?.id;
         let view = LogView::Kept {
             lines: self.tail,
             raw: self.raw,
@@ -215,7 +215,7 @@ impl Operation for FollowLog {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AttachAgent {
-    /// Its id, its task, its name or its worktree.
+    /// Its id or name, or its task or worktree if that has one at work, or had one.
     pub agent: String,
     /// With how many lines of its output to begin; all unless given.
     pub tail: Option<usize>,
@@ -236,7 +236,7 @@ impl Operation for AttachAgent {
     fn run(self, call: &Call<'_>) -> Result<Attached, Failure> {
         call.cancel.catch();
         let ground = call.ground()?;
-        let agent = ground.engine.find_agent(&self.agent)?;
+        let agent = ground.agent(call, &self.agent)?;
         let mut id = agent.id;
         if agent.interactive {
             if agent.status.is_over() {
@@ -293,7 +293,7 @@ impl Operation for AttachAgent {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SteerAgent {
-    /// Its id, its task, its name or its worktree.
+    /// Its id or name, or its task or worktree if that has one at work, or had one.
     pub agent: String,
     /// What it is to know.
     pub text: String,
@@ -311,7 +311,7 @@ impl Operation for SteerAgent {
 
     fn run(self, call: &Call<'_>) -> Result<Messages, Failure> {
         let ground = call.ground()?;
-        let agent = ground.engine.find_agent(&self.agent)?;
+        let agent = ground.agent(call, &self.agent)?;
         let from = call.session(&ground.engine)?;
         let priority = match self.urgent {
             true => Urgency::Urgent,
@@ -370,7 +370,7 @@ fn send(
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PauseAgent {
-    /// Its id, its task, its name or its worktree.
+    /// Its id or name, or its task or worktree if that has one at work, or had one.
     pub agent: String,
 }
 
@@ -387,7 +387,7 @@ impl Operation for PauseAgent {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ResumeAgent {
-    /// Its id, its task, its name or its worktree.
+    /// Its id or name, or its task or worktree if that has one at work, or had one.
     pub agent: String,
 }
 
@@ -408,7 +408,7 @@ fn obeyed(
     status: AgentStatus,
 ) -> Result<OneAgent, Failure> {
     let ground = call.ground()?;
-    let id = ground.engine.find_agent(agent)?.id;
+    let id = ground.agent(call, agent)?.id;
     // One that is being started has nothing to stop yet.
     wait_for(&ground, id, OBEDIENCE, |agent| {
         agent.status != AgentStatus::Starting
@@ -437,7 +437,7 @@ fn obeyed(
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StopAgent {
-    /// Its id, its task, its name or its worktree.
+    /// Its id or name, or its task or worktree if that has one at work, or had one.
     pub agent: String,
     /// Release its task instead of marking it as failed.
     pub release: bool,
@@ -457,7 +457,7 @@ impl Operation for StopAgent {
 
     fn run(self, call: &Call<'_>) -> Result<OneAgent, Failure> {
         let ground = call.ground()?;
-        let id = ground.engine.find_agent(&self.agent)?.id;
+        let id = ground.agent(call, &self.agent)?.id;
         let who = call.actor(&ground.engine)?;
         let stopped = || {
             who.map_or("it was stopped".to_owned(), |who| {
@@ -554,7 +554,7 @@ impl Operation for WaitForAgents {
 
     fn run(self, call: &Call<'_>) -> Result<WaitedAgents, Failure> {
         let ground = call.ground()?;
-        let ids = self.meant(&ground)?;
+        let ids = self.meant(call, &ground)?;
         let deadline = Instant::now() + self.timeout.unsigned_abs();
         let stage = call.stage("waiting for agents");
         let mut shown = None;
@@ -596,14 +596,14 @@ impl Operation for WaitForAgents {
 
 impl WaitForAgents {
     /// Those that are named, or all that are at work now.
-    fn meant(&self, ground: &Ground) -> Result<Vec<AgentId>, Failure> {
+    fn meant(&self, call: &Call<'_>, ground: &Ground) -> Result<Vec<AgentId>, Failure> {
         if self.agents.is_empty() {
             let list = ground
                 .engine
                 .agent_list(&ground.place, &AgentQuery::default())?;
             return Ok(list.agents.iter().map(|view| view.agent.id).collect());
         }
-        let find = |name: &String| Ok(ground.engine.find_agent(name)?.id);
+        let find = |name: &String| Ok(ground.agent(call, name)?.id);
         self.agents.iter().map(find).collect()
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use weald_core::id::LandingId;
 use weald_core::landing::{Landing, LandingStatus};
+use weald_core::meant::{Counts, Word};
 use weald_core::queue::{QueueHolder, QueuePause};
 
 use super::Operation;
@@ -73,7 +74,7 @@ impl Operation for QueueStatus {
 #[serde(deny_unknown_fields)]
 pub struct QueueLog {
     /// The one that is tested now, or the last that was, unless given.
-    pub landing: Option<LandingId>,
+    pub landing: Option<Word>,
 }
 
 /// What the last test of a landing printed.
@@ -93,7 +94,8 @@ impl Operation for QueueLog {
 
     fn run(self, call: &Call<'_>) -> Result<LoggedLanding, Failure> {
         let ground = call.ground()?;
-        let (landing, log) = logged(call, &ground, self.landing)?;
+        let id = meant(call, &ground, self.landing.as_ref())?;
+        let (landing, log) = logged(call, &ground, id)?;
         let log = log.ok_or_else(|| Failure::no_log(Some(&landing)))?;
         let bytes = std::fs::read(&log).map_err(|error| Failure::file(&log, &error))?;
         Ok(LoggedLanding {
@@ -102,6 +104,16 @@ impl Operation for QueueLog {
             text: String::from_utf8_lossy(&bytes).into_owned(),
         })
     }
+}
+
+/// The landing that is named, if one is.
+fn meant(
+    call: &Call<'_>,
+    ground: &Ground,
+    word: Option<&Word>,
+) -> Result<Option<LandingId>, Failure> {
+    word.map(|word| ground.landing(call, word, Counts::All))
+        .transpose()
 }
 
 /// A landing and its log: the named one, or else the one that is tested now, or else the last that was tested.
@@ -135,7 +147,7 @@ fn logged(
 #[serde(deny_unknown_fields)]
 pub struct FollowQueueLog {
     /// The one that is tested now, or the last that was, unless given.
-    pub landing: Option<LandingId>,
+    pub landing: Option<Word>,
 }
 
 /// Nothing: the log was shown while the operation ran.
@@ -150,7 +162,8 @@ impl Operation for FollowQueueLog {
 
     fn run(self, call: &Call<'_>) -> Result<FollowedLog, Failure> {
         let ground = call.ground()?;
-        let id = logged(call, &ground, self.landing)?.0.id;
+        let id = meant(call, &ground, self.landing.as_ref())?;
+        let id = logged(call, &ground, id)?.0.id;
         let mut output = call.progress.output();
         let mut open: Option<(PathBuf, File)> = None;
         loop {

@@ -3,14 +3,14 @@
 use serde::{Deserialize, Serialize};
 use weald_core::agent::{Goal, RACE};
 use weald_core::id::TaskId;
+use weald_core::meant::Word;
 use weald_core::name::TreeName;
 use weald_core::races;
 use weald_core::task::Task;
 
 use super::Operation;
 use super::works::Worked;
-use crate::supervision::{drop_race, id_of, pick_entry, start_race, typed_agent};
-use crate::tracker::known;
+use crate::supervision::{drop_race, find, pick_entry, start_race, typed_agent};
 use crate::{AgentRequest, Agents, Call, EntryView, Failure, Ground, Removed, exit};
 
 entries!(StartRace, ShowRace, PickEntry, DropRace);
@@ -85,7 +85,7 @@ impl Operation for StartRace {
 
     fn run(self, call: &Call<'_>) -> Result<RaceView, Failure> {
         let ground = call.landing_ground()?;
-        let id = known(call, &ground, &id_of(&self.task)?);
+        let id = find(call, &ground, &self.task)?;
         ground.warn_of_settings(call);
         let requests = self.requests(call, &ground)?;
         start_race(call, &ground, &id, &requests, self.detach)?;
@@ -143,7 +143,7 @@ impl StartRace {
 #[serde(deny_unknown_fields)]
 pub struct ShowRace {
     /// What the race is about.
-    pub task: TaskId,
+    pub task: Word,
 }
 
 impl Operation for ShowRace {
@@ -152,7 +152,7 @@ impl Operation for ShowRace {
 
     fn run(self, call: &Call<'_>) -> Result<RaceView, Failure> {
         let ground = call.landing_ground()?;
-        RaceView::of(call, &ground, &known(call, &ground, &self.task))
+        RaceView::of(call, &ground, &ground.task(call, &self.task)?)
     }
 }
 
@@ -161,7 +161,7 @@ impl Operation for ShowRace {
 #[serde(deny_unknown_fields)]
 pub struct PickEntry {
     /// What the race is about.
-    pub task: TaskId,
+    pub task: Word,
     /// Its letter, its worktree or its agent.
     pub entry: String,
     /// What is recorded if its agent reported nothing.
@@ -174,9 +174,15 @@ impl Operation for PickEntry {
 
     fn run(self, call: &Call<'_>) -> Result<Worked, Failure> {
         let ground = call.landing_ground()?;
-        let id = known(call, &ground, &self.task);
+        let id = ground.task(call, &self.task)?;
         let report = self.report.as_deref();
-        let (agent, removed) = pick_entry(call, &ground, &id, &self.entry, report)?;
+        // A letter is an entry's, whatever a worktree is called.
+        let tree = match self.entry.len() {
+            1 => None,
+            _ => ground.tree(call, &self.entry).ok(),
+        };
+        let entry = tree.map_or(self.entry, |tree| tree.name.to_string());
+        let (agent, removed) = pick_entry(call, &ground, &id, &entry, report)?;
         for one in removed.iter().flatten() {
             let (name, id) = (&one.tree.name, one.tree.id);
             call.note(&format!("{name} is in the trash: weald restore {id}"));
@@ -194,7 +200,7 @@ impl Operation for PickEntry {
 #[serde(deny_unknown_fields)]
 pub struct DropRace {
     /// What the race is about.
-    pub task: TaskId,
+    pub task: Word,
 }
 
 /// A race that ended without a winner.
@@ -222,7 +228,7 @@ impl Operation for DropRace {
 
     fn run(self, call: &Call<'_>) -> Result<DroppedRace, Failure> {
         let ground = call.landing_ground()?;
-        let task = known(call, &ground, &self.task);
+        let task = ground.task(call, &self.task)?;
         let (dropped, picked) = drop_race(call, &ground, &task)?;
         Ok(DroppedRace {
             race: DroppedEntries { task, dropped },

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use weald_core::agent::AgentStatus;
-use weald_core::id::TaskId;
+use weald_core::meant::Word;
 
 use super::Operation;
 use super::works::{Ended, ResumeTask};
@@ -18,8 +18,8 @@ entries!(RescueTask);
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RescueTask {
-    /// Its id, or that of an issue of the tracker.
-    pub task: TaskId,
+    /// Which one, or an issue of the tracker.
+    pub task: Word,
     /// Also commit uncommitted changes.
     pub commit: bool,
     /// What to do; nothing is done without one.
@@ -72,7 +72,8 @@ impl Operation for RescueTask {
 
     fn run(self, call: &Call<'_>) -> Result<Rescued, Failure> {
         let ground = call.ground()?;
-        let found = Agents::new(&ground.trees(call)?).diagnose(&self.task)?;
+        let task = ground.task(call, &self.task)?;
+        let found = Agents::new(&ground.trees(call)?).diagnose(&task)?;
         self.refuse_running(&found)?;
         let evidence = gather(call, &ground, &found)?;
         let mut done = Vec::new();
@@ -88,7 +89,7 @@ impl Operation for RescueTask {
             Some(Rescue::Continue) => {
                 tell_saved(call, &evidence);
                 let again = ResumeTask {
-                    task: self.task.to_string(),
+                    task: Word::from(&task).into(),
                     fresh: false,
                     detach: self.detach,
                     how: self.how,

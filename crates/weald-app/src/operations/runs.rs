@@ -20,7 +20,7 @@ entries!(RunInTree);
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunInTree {
-    /// By its name or its task; the one that the caller stands in unless given.
+    /// The one that the caller stands in unless given.
     pub tree: Option<String>,
     /// When everything in the run ends.
     pub timeout: Option<SignedDuration>,
@@ -57,7 +57,8 @@ impl RunInTree {
     fn attempt(self, call: &Call<'_>) -> Result<Ran, Failure> {
         let ground = call.ground()?;
         let trees = ground.trees(call)?;
-        let mut request = trees.prepare_run(self.tree.as_deref(), self.sandbox)?;
+        let name = ground.tree_name(call, self.tree.as_deref())?;
+        let mut request = trees.prepare_run(name.as_deref(), self.sandbox)?;
         warn_of_sandbox(call, &request);
         let program = self.command.first().ok_or_else(Failure::bug)?;
         let agents = Agents::new(&trees);

@@ -331,13 +331,23 @@ impl Operation for ExplainSandbox {
 impl ExplainSandbox {
     /// Of a worktree by its name, else of a directory.
     fn policy(&self, call: &Call<'_>) -> Result<Policy, Failure> {
-        match self.of.as_deref().and_then(Path::to_str) {
-            Some(name) if !Path::new(name).is_dir() => {
+        let name = self.of.as_deref().and_then(Path::to_str);
+        // A directory is a worktree only if a path to it was given.
+        let is_directory = name.is_some_and(|name| Path::new(name).is_dir());
+        let at = match (name, is_directory) {
+            (Some(name), true) if name.contains('/') => call
+                .ground()
+                .and_then(|ground| Ok((ground.tree(call, name)?, ground)))
+                .ok(),
+            (Some(name), false) => {
                 let ground = call.ground()?;
-                let trees = ground.trees(call)?;
-                Ok(trees.run_policy(&trees.named(Some(name))?))
+                Some((ground.tree(call, name)?, ground))
             }
-            _ => {
+            _ => None,
+        };
+        match at {
+            Some((tree, ground)) => Ok(ground.trees(call)?.run_policy(&tree)),
+            None => {
                 let directory = self.of.as_ref().unwrap_or(call.directory());
                 let scope = Scope {
                     write: vec![directory.clone()],

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use weald_core::id::TaskId;
-use weald_core::name::{SessionName, TreeName};
+use weald_core::meant::Word;
+use weald_core::name::SessionName;
 use weald_core::session::{Liveness, Note};
 
 use super::{Broker, Inside, Operation, asked};
@@ -83,9 +84,9 @@ pub struct Heartbeat {
     /// The caller's own unless given.
     pub name: Option<SessionName>,
     /// What it works on.
-    pub task: Option<TaskId>,
+    pub task: Option<Word>,
     /// Where it works.
-    pub tree: Option<TreeName>,
+    pub tree: Option<Word>,
     /// Also renew its claims.
     pub renew: bool,
 }
@@ -99,13 +100,20 @@ impl Operation for Heartbeat {
     }
 
     fn run(self, call: &Call<'_>) -> Result<OneSession, Failure> {
-        let engine = call.engine()?;
-        let name = call.session_named(&engine, self.name.as_ref())?;
-        let session = engine.heartbeat(&name, self.task, self.tree)?;
+        let ground = call.ground()?;
+        let engine = &ground.engine;
+        let name = call.session_named(engine, self.name.as_ref())?;
+        let task = self.task.as_ref();
+        let task = task.map(|word| ground.task_by_id(call, word)).transpose()?;
+        let tree = self.tree.as_ref();
+        let tree = tree
+            .map(|word| ground.tree_or_name(call, word))
+            .transpose()?;
+        let session = engine.heartbeat(&name, task, tree)?;
         if self.renew {
             engine.renew_held(&name)?;
         }
-        call.tell(&engine);
+        call.tell(engine);
         Ok(OneSession { session })
     }
 }
@@ -117,7 +125,7 @@ pub struct CheckSession {
     /// The caller's own unless given.
     pub name: Option<SessionName>,
     /// The task to check instead.
-    pub task: Option<TaskId>,
+    pub task: Option<Word>,
 }
 
 /// What was checked.
@@ -145,12 +153,14 @@ impl Operation for CheckSession {
     }
 
     fn run(self, call: &Call<'_>) -> Result<Checked, Failure> {
-        let engine = call.engine()?;
-        let name = call.session_named(&engine, self.name.as_ref())?;
-        let Some(task) = self.task else {
+        let ground = call.ground()?;
+        let engine = &ground.engine;
+        let name = call.session_named(engine, self.name.as_ref())?;
+        let Some(task) = &self.task else {
             let session = Box::new(engine.session(&name)?);
             return Ok(Checked::Session { session });
         };
+        let task = ground.task_by_id(call, task)?;
         let contest = engine.contest(&name, &task)?;
         match (contest.contested, &contest.owner) {
             (true, Some(owner)) => Err(Failure::task_contested(&contest, owner)),

@@ -36,7 +36,8 @@ impl Operation for TakeSnapshot {
     fn run(self, call: &Call<'_>) -> Result<TakenSnapshot, Failure> {
         let ground = call.ground()?;
         let trees = ground.trees(call)?;
-        let name = self.tree.as_deref();
+        let name = ground.tree_name(call, self.tree.as_deref())?;
+        let name = name.as_deref();
         let snapshot = match self.if_changed {
             true => trees.keep_work(&trees.named(name)?)?,
             false => {
@@ -49,7 +50,10 @@ impl Operation for TakeSnapshot {
     }
 
     fn run_inside(&self, broker: &dyn Broker, call: &Call<'_>) -> Inside<TakenSnapshot> {
-        Some(asked(broker, call, Ask::SnapshotCreate(self.clone())))
+        let tree = call.anywhere(self.tree.as_deref());
+        let if_changed = self.if_changed;
+        let wanted = Self { tree, if_changed };
+        Some(asked(broker, call, Ask::SnapshotCreate(wanted)))
     }
 }
 
@@ -76,12 +80,14 @@ impl Operation for ListSnapshots {
 
     fn run(self, call: &Call<'_>) -> Result<ListedSnapshots, Failure> {
         let ground = call.ground()?;
-        let snapshots = ground.trees(call)?.snapshots(self.tree.as_deref())?;
+        let name = ground.tree_name(call, self.tree.as_deref())?;
+        let snapshots = ground.trees(call)?.snapshots(name.as_deref())?;
         Ok(ListedSnapshots { snapshots })
     }
 
     fn run_inside(&self, broker: &dyn Broker, call: &Call<'_>) -> Inside<ListedSnapshots> {
-        Some(asked(broker, call, Ask::SnapshotList(self.clone())))
+        let tree = call.anywhere(self.tree.as_deref());
+        Some(asked(broker, call, Ask::SnapshotList(Self { tree })))
     }
 }
 
@@ -115,7 +121,8 @@ impl Operation for RestoreSnapshot {
     fn run(self, call: &Call<'_>) -> Result<RestoredSnapshot, Failure> {
         let ground = call.ground()?;
         let trees = ground.trees(call)?;
-        let restored = trees.restore_snapshot(Some(&self.tree), self.id)?;
+        let name = ground.tree(call, &self.tree)?.name;
+        let restored = trees.restore_snapshot(Some(name.as_str()), self.id)?;
         call.tell(&ground.engine);
         for path in &restored.set_aside {
             let path = clean_line(path);
@@ -160,8 +167,10 @@ impl Operation for DiffSnapshots {
         let ground = call.ground()?;
         let trees = ground.trees(call)?;
         let _progress = call.stage("looking");
+        let name = ground.tree(call, &self.tree)?.name;
+        let name = Some(name.as_str());
         let view = GitView::new(call, &ground.place, self.style, &self.options, self.reader)?;
         let form = view.form.clone();
-        Ok(view.show(trees.snapshot_diff(Some(&self.tree), self.from, self.to, form)?))
+        Ok(view.show(trees.snapshot_diff(name, self.from, self.to, form)?))
     }
 }

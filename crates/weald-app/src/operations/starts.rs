@@ -120,7 +120,7 @@ fn refuse_abandoned(ground: &Ground) -> Result<(), Failure> {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RestartAgent {
-    /// Its id, its task, its name or its worktree.
+    /// Its id or name, or its task or worktree if that has one at work, or had one.
     pub agent: String,
     /// Whether it remembers what was said.
     pub conversation: Conversation,
@@ -147,7 +147,7 @@ impl Operation for RestartAgent {
     fn run(self, call: &Call<'_>) -> Result<OneAgent, Failure> {
         let ground = call.ground()?;
         ground.warn_of_settings(call);
-        let agent = ground.engine.find_agent(&self.agent)?;
+        let agent = ground.agent(call, &self.agent)?;
         let request = self.request(call, &ground, &agent)?;
         let launched = again(call, &ground, &agent, &request)?;
         OneAgent::of(call, &ground, launched.id)
@@ -191,7 +191,7 @@ fn again(
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TakeAgent {
-    /// Its id, its task, its name or its worktree.
+    /// Its id or name, or its task or worktree if that has one at work, or had one.
     pub agent: String,
 }
 
@@ -202,7 +202,7 @@ impl Operation for TakeAgent {
     fn run(self, call: &Call<'_>) -> Result<OneAgent, Failure> {
         let ground = call.ground()?;
         ground.warn_of_settings(call);
-        let agent = ground.engine.find_agent(&self.agent)?;
+        let agent = ground.agent(call, &self.agent)?;
         if agent.interactive && !agent.status.is_over() {
             return Err(Failure::already_interactive(agent.id));
         }

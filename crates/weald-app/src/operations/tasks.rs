@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use weald_core::agent::Usage;
 use weald_core::id::TaskId;
+use weald_core::meant::Word;
 use weald_core::name::SessionName;
 use weald_core::store::{TaskClass, TaskFilter, TaskOrder};
 use weald_core::task::{Priority, Task};
@@ -47,7 +48,7 @@ pub struct AddTask {
     /// How to see that it is done.
     pub acceptance: String,
     /// What has to be completed before.
-    pub blocked_by: Vec<TaskId>,
+    pub blocked_by: Vec<Word>,
     /// What is claimed first.
     pub priority: Priority,
     /// Its own id; without one it gets a number.
@@ -71,23 +72,24 @@ impl Operation for AddTask {
     }
 
     fn run(self, call: &Call<'_>) -> Result<OneTask, Failure> {
-        let engine = call.engine()?;
-        let actor = call.actor(&engine)?;
+        let ground = call.ground()?;
+        let engine = &ground.engine;
+        let actor = call.actor(engine)?;
         let new = NewTask {
             id: self.id,
             subject: self.subject,
             description: self.description,
             acceptance: self.acceptance,
             priority: self.priority,
-            blocked_by: self.blocked_by,
+            blocked_by: ground.tasks_to_come(call, &self.blocked_by)?,
             labels: self.labels,
             plan: self.plan,
             base_branch: self.base_branch,
             needs_plan: self.needs_plan,
         };
         let task = engine.add_task(actor.as_ref(), new)?;
-        call.tell(&engine);
-        warn_of_missing(call, &engine, &task)?;
+        call.tell(engine);
+        warn_of_missing(call, engine, &task)?;
         Ok(OneTask { task })
     }
 }
@@ -214,7 +216,7 @@ impl Operation for ReadyTasks {
 pub struct ShowTask {
     /// The caller's own unless given.
     #[serde(default)]
-    pub id: Option<TaskId>,
+    pub id: Option<Word>,
 }
 
 /// One task in full.
@@ -240,8 +242,9 @@ impl Operation for ShowTask {
     }
 
     fn run(self, call: &Call<'_>) -> Result<ShownTask, Failure> {
-        let id = call.task(self.id)?;
-        let engine = call.engine()?;
+        let ground = call.ground()?;
+        let id = ground.own_or_task(call, self.id.as_ref())?;
+        let engine = &ground.engine;
         Ok(ShownTask {
             task: engine.task(&id)?,
             stages: engine.stages(&id)?,
@@ -250,7 +253,9 @@ impl Operation for ShowTask {
     }
 
     fn run_inside(&self, broker: &dyn Broker, call: &Call<'_>) -> Inside<ShownTask> {
-        Some(asked(broker, call, Ask::TaskShow(self.clone())))
+        let id = self.id.as_ref();
+        let id = id.map(|word| word.anywhere(call.directory()));
+        Some(asked(broker, call, Ask::TaskShow(Self { id })))
     }
 }
 
@@ -259,7 +264,7 @@ impl Operation for ShowTask {
 #[serde(deny_unknown_fields)]
 pub struct EditTask {
     /// The caller's own unless given.
-    pub id: Option<TaskId>,
+    pub id: Option<Word>,
     /// One line.
     pub subject: Option<String>,
     /// All that an agent has to know.
@@ -289,9 +294,10 @@ impl Operation for EditTask {
     }
 
     fn run(self, call: &Call<'_>) -> Result<OneTask, Failure> {
-        let id = call.task(self.id)?;
-        let engine = call.engine()?;
-        let actor = call.actor(&engine)?;
+        let ground = call.ground()?;
+        let id = ground.own_or_task(call, self.id.as_ref())?;
+        let engine = &ground.engine;
+        let actor = call.actor(engine)?;
         let edit = TaskEdit {
             subject: self.subject,
             description: self.description,
@@ -305,7 +311,7 @@ impl Operation for EditTask {
             ..TaskEdit::default()
         };
         let task = engine.edit_task(actor.as_ref(), &id, edit)?;
-        call.tell(&engine);
+        call.tell(engine);
         Ok(OneTask { task })
     }
 }
@@ -315,11 +321,11 @@ impl Operation for EditTask {
 #[serde(deny_unknown_fields)]
 pub struct ChangeDependencies {
     /// The caller's own unless given.
-    pub id: Option<TaskId>,
+    pub id: Option<Word>,
     /// It waits for these, too.
-    pub add: Vec<TaskId>,
+    pub add: Vec<Word>,
     /// It no longer waits for these.
-    pub remove: Vec<TaskId>,
+    pub remove: Vec<Word>,
 }
 
 impl Operation for ChangeDependencies {
@@ -331,12 +337,15 @@ impl Operation for ChangeDependencies {
     }
 
     fn run(self, call: &Call<'_>) -> Result<OneTask, Failure> {
-        let id = call.task(self.id)?;
-        let engine = call.engine()?;
-        let actor = call.actor(&engine)?;
-        let task = engine.change_dependencies(actor.as_ref(), &id, &self.add, &self.remove)?;
-        call.tell(&engine);
-        warn_of_missing(call, &engine, &task)?;
+        let ground = call.ground()?;
+        let id = ground.own_or_task(call, self.id.as_ref())?;
+        let engine = &ground.engine;
+        let actor = call.actor(engine)?;
+        let add = ground.tasks_to_come(call, &self.add)?;
+        let remove = ground.tasks_to_come(call, &self.remove)?;
+        let task = engine.change_dependencies(actor.as_ref(), &id, &add, &remove)?;
+        call.tell(engine);
+        warn_of_missing(call, engine, &task)?;
         Ok(OneTask { task })
     }
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use weald_core::SignedDuration;
 use weald_core::error_code::ErrorCode;
 use weald_core::id::TreeId;
+use weald_core::tree::TreeStatus;
 
 use super::Operation;
 use super::keeping::OneTree;
@@ -38,7 +39,7 @@ impl Operation for ListTrash {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RestoreTree {
-    /// Its number or its name.
+    /// Its number, or anything that it was called.
     pub tree: String,
 }
 
@@ -50,8 +51,13 @@ impl Operation for RestoreTree {
         let ground = call.ground()?;
         let progress = call.stage("restoring the worktree");
         let trees = ground.trees(call)?;
-        let tree = match trees.restore(&self.tree) {
-            Err(error) => return Err(self.refused(error, &trees.trash()?)),
+        let known = ground.removed_tree(call, &self.tree, TreeStatus::Trashed)?;
+        let not_there = || TreeError::NotInTrash {
+            id: self.tree.clone(),
+        };
+        let id = known.ok_or_else(not_there)?;
+        let tree = match trees.restore(id) {
+            Err(error) => return Err(refused(error, id)),
             Ok(tree) => tree,
         };
         drop(progress);
@@ -60,18 +66,13 @@ impl Operation for RestoreTree {
     }
 }
 
-impl RestoreTree {
-    /// A name that is taken has to be freed. Then the name stands for what had it last, so the number is given.
-    fn refused(&self, error: TreeError, trash: &[TrashEntry]) -> Failure {
-        let TreeError::Exists { name, .. } = &error else {
-            return error.into();
-        };
-        let mut newest = trash.iter().rev();
-        let named = newest.find(|entry| entry.name == self.tree);
-        let id = named.map_or(self.tree.clone(), |entry| entry.id.to_string());
-        let hint = format!("to free the name: weald rm {name}; then: weald restore {id}");
-        Failure::from(error).hint(hint)
-    }
+/// A name that is taken has to be freed. Then the name stands for what had it last, so the number is given.
+fn refused(error: TreeError, id: TreeId) -> Failure {
+    let TreeError::Exists { name, .. } = &error else {
+        return error.into();
+    };
+    let hint = format!("to free the name: weald rm {name}; then: weald restore {id}");
+    Failure::from(error).hint(hint)
 }
 
 /// Deletes worktrees in the trash for good.

@@ -5,9 +5,10 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 use weald_core::SignedDuration;
+use weald_core::tree::TreeStatus;
 
 use super::Operation;
-use crate::{BroughtBack, Call, Failure, KeptWork, Wanted};
+use crate::{BroughtBack, Call, Failure, KeptWork, TreeError, Wanted};
 
 entries!(ShowVault, MaintainVault, ListKeptWork, BringBack);
 
@@ -139,7 +140,7 @@ impl Operation for ListKeptWork {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BringBack {
-    /// Its number or its name.
+    /// Its number, or anything that it was called.
     pub tree: String,
     /// Which of its commits.
     pub wanted: Wanted,
@@ -158,7 +159,17 @@ impl Operation for BringBack {
 
     fn run(self, call: &Call<'_>) -> Result<Restored, Failure> {
         let ground = call.ground()?;
-        let restored = ground.trees(call)?.bring_back(&self.tree, &self.wanted)?;
+        let trees = ground.trees(call)?;
+        let (gone, trashed) = (TreeStatus::Removed, TreeStatus::Trashed);
+        let id = match ground.removed_tree(call, &self.tree, gone)? {
+            Some(id) => id,
+            None => {
+                let trashed = ground.removed_tree(call, &self.tree, trashed)?;
+                let id = self.tree.clone();
+                trashed.ok_or(TreeError::NotInVault { id })?
+            }
+        };
+        let restored = trees.bring_back(id, &self.wanted)?;
         call.tell(&ground.engine);
         Ok(Restored { restored })
     }

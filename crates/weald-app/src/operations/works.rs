@@ -5,6 +5,7 @@ use weald_core::agent::{Agent, Outcome, Stage};
 use weald_core::error_code::ErrorCode;
 use weald_core::id::TaskId;
 use weald_core::landing::{Landing, LandingStatus};
+use weald_core::meant::Word;
 use weald_core::resuming::Diagnosis;
 use weald_core::retrying::unchanged_red;
 use weald_core::task::Task;
@@ -230,10 +231,13 @@ impl Operation for WorkOnTask {
         };
         let found = find_or_add(call, &ground, &self.task, self.is_subject, can_start);
         let (task, is_new) = found.map_err(|failure| match failure.code {
-            ErrorCode::TaskNotFound => failure.hint(format!(
-                "weald task list; for a new task: weald work --new {:?}",
-                self.task
-            )),
+            ErrorCode::TaskNotFound => {
+                let list = failure.hint.clone().unwrap_or_default();
+                failure.hint(format!(
+                    "{list}; for a new task: weald work --new {:?}",
+                    self.task
+                ))
+            }
             _ => failure,
         })?;
         let found = Agents::new(&ground.trees(call)?).diagnose(&task)?;
@@ -241,7 +245,7 @@ impl Operation for WorkOnTask {
             tell_again(call, &found);
             let runs = !self.how.command.is_empty();
             let again = ResumeTask {
-                task: task.to_string(),
+                task: Word::from(&task).into(),
                 fresh: false,
                 detach: self.detach,
                 how: self.how,
@@ -311,7 +315,7 @@ impl Operation for ResumeTask {
     fn run(self, call: &Call<'_>) -> Result<Ended, Failure> {
         let ground = call.ground()?;
         ground.warn_of_settings(call);
-        let task = find(&ground, &self.task)?;
+        let task = find(call, &ground, &self.task)?;
         let found = Agents::new(&ground.trees(call)?).diagnose(&task)?;
         match found.diagnosis {
             Diagnosis::Completed if self.how.feedback.is_some() => {
@@ -429,7 +433,7 @@ impl Operation for RunPhases {
     fn run(self, call: &Call<'_>) -> Result<Phased, Failure> {
         let ground = call.ground()?;
         ground.warn_of_settings(call);
-        let task = find(&ground, &self.task)?;
+        let task = find(call, &ground, &self.task)?;
         conduct(call, &ground, task, &self.how, self.first, self.only)
     }
 

@@ -3,6 +3,7 @@
 use weald_core::agent::{Agent, Goal, Outcome};
 use weald_core::error_code::ErrorCode;
 use weald_core::id::{TaskId, TaskIdError};
+use weald_core::meant::Word;
 use weald_core::task::{Task, TaskStatus};
 use weald_core::task_rules::TaskInput;
 
@@ -223,27 +224,36 @@ pub fn find_or_add(
             .hint("with --new a subject may be anything: weald work --new SUBJECT")),
         };
     }
-    match find(ground, text) {
+    match find(call, ground, text) {
         Err(failure) if failure.code == ErrorCode::TaskNotFound => {
-            let id = text.parse().map_err(|_| Failure::bug())?;
-            let fetched = tracker::fetch(call, ground, &id)?.ok_or(failure)?;
-            Ok((fetched, false))
+            let word = text.parse::<Word>().ok();
+            let id = word.and_then(|word| word.task_id());
+            let fetched = match id {
+                Some(id) => tracker::fetch(call, ground, &id)?,
+                None => None,
+            };
+            Ok((fetched.ok_or(failure)?, false))
         }
         found => found.map(|id| (id, false)),
     }
 }
 
-/// The task with this id.
-pub fn find(ground: &Ground, text: &str) -> Result<TaskId, Failure> {
-    let id = id_of(text)?;
-    match ground.engine.task(&id) {
-        Ok(_) => Ok(id),
-        Err(error) => Err(Failure::from(error).hint("weald task list")),
+/// The task that a word means. One that can't be the id of any is refused as that.
+pub fn find(call: &Call<'_>, ground: &Ground, text: &str) -> Result<TaskId, Failure> {
+    let Ok(word) = text.parse::<Word>() else {
+        return Err(id_of(text).err().unwrap_or_else(Failure::bug));
+    };
+    let found = ground.task(call, &word);
+    match found {
+        Err(failure) if failure.code == ErrorCode::TaskNotFound && word.form().is_none() => {
+            id_of(text).and(Err(failure))
+        }
+        found => found,
     }
 }
 
-/// The id that somebody wrote, whether or not there is such a task.
-pub fn id_of(text: &str) -> Result<TaskId, Failure> {
+/// The id that somebody wrote.
+fn id_of(text: &str) -> Result<TaskId, Failure> {
     text.parse().map_err(|error: TaskIdError| {
         Failure::new("bad_id", exit::USAGE, error.to_string()).hint(
             match text.contains(char::is_whitespace) {

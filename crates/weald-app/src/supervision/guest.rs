@@ -34,6 +34,8 @@ impl Guest {
             task: tree.task.clone(),
             token: None,
             tree: tree.name.clone(),
+            branch: tree.branch.clone(),
+            path: tree.path.clone(),
             agent: None,
             mandate: Mandate::Run,
         }

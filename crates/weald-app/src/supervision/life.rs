@@ -197,6 +197,8 @@ fn run(
         task: Some(agent.task.clone()),
         token: Some(agent.token),
         tree: prepared.request.tree.name.clone(),
+        branch: prepared.request.tree.branch.clone(),
+        path: prepared.request.tree.path.clone(),
         agent: Some(agent.id),
         mandate: Mandate::of(agent),
     };

@@ -450,11 +450,9 @@ impl Shift<'_> {
 
     /// The newest agent under this worker's name.
     fn newest(&self) -> Option<AgentId> {
-        let found = self
-            .ground
-            .engine
-            .find_agent(self.wanted.name.as_str())
-            .ok();
+        let all = self.ground.engine.agents(&AgentFilter::default()).ok()?;
+        let mut newest = all.into_iter().rev();
+        let found = newest.find(|agent| agent.session == self.wanted.name);
         found.map(|agent| agent.id)
     }
 

@@ -19,32 +19,6 @@ impl Engine {
         Ok(self.look(|tx| tx.agents(filter))?)
     }
 
-    /// The agent of this id; or the newest one on this task, under this name, or in this tree.
-    pub fn find_agent(&self, name: &str) -> Result<Agent, RecordError> {
-        let not_found = || RecordError::NotFound {
-            name: name.to_owned(),
-        };
-        self.look(|tx| {
-            if let Ok(id) = name.parse::<AgentId>()
-                && let Some(agent) = tx.agent(id)?
-            {
-                return Ok(agent);
-            }
-            let all = tx.agents(&AgentFilter::default())?;
-            let task = name.parse::<TaskId>().ok();
-            let is_meant = |agent: &Agent| {
-                Some(&agent.task) == task.as_ref()
-                    || agent.session.as_str() == name
-                    || agent
-                        .tree
-                        .as_ref()
-                        .is_some_and(|tree| tree.as_str() == name)
-            };
-            let newest = all.into_iter().rev().find(is_meant);
-            newest.ok_or_else(not_found)
-        })
-    }
-
     /// Decides one input on an agent, and records it. Its session ends with it.
     pub fn decide_agent(&self, id: AgentId, input: AgentInput) -> Result<Agent, RecordError> {
         let durability = match input {

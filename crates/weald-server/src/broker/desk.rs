@@ -19,7 +19,8 @@ use weald_core::agent::FinalReport;
 use weald_core::cloud_event::CloudEvent;
 use weald_core::event::Event;
 use weald_core::id::{MessageId, TaskId};
-use weald_core::name::SessionName;
+use weald_core::meant::{Unclear, Wanted, Word};
+use weald_core::name::{SessionName, TreeName};
 use weald_core::store::{EventFilter, TaskFilter};
 
 pub(super) use cost::Cost;
@@ -87,7 +88,10 @@ impl<'a> Desk<'a> {
             Ask::TaskList(list) => self.tasks(list.filter()),
             Ask::TaskReady(ready) => self.tasks(ready.filter()),
             Ask::TaskShow(show) => {
-                let id = show.id.map_or_else(|| self.own_task(), Ok)?;
+                let id = match &show.id {
+                    None => self.own_task()?,
+                    Some(word) => self.task_meant(word)?,
+                };
                 Ok(Reply::new().with("task", &self.engine.task(&id)?))
             }
             Ask::TaskClaim { .. } => self.own_claim(),
@@ -96,7 +100,9 @@ impl<'a> Desk<'a> {
             Ask::TaskFail { report, .. } => self.finish(false, report),
             // Messages go out in the own name, and come from the own inbox.
             Ask::MsgSend(message) => {
-                let sent = message.send(self.engine, self.own_session()?.clone())?;
+                let task = message.task.as_ref();
+                let task = task.map(|word| self.task_meant(word)).transpose()?;
+                let sent = message.send(self.engine, self.own_session()?.clone(), task)?;
                 let mut reply = Reply::of(&sent);
                 reply.notes = sent.notices;
                 Ok(reply)
@@ -113,7 +119,13 @@ impl<'a> Desk<'a> {
             } => self.inbox(consume, all, limit),
             Ask::SessionList(list) => Ok(Reply::of(&list.list(self.engine)?)),
             Ask::SessionNote(note) => self.note(note.text),
-            Ask::Events(list) => self.events(list.filter()),
+            Ask::Events(list) => {
+                let task = list.task.as_ref();
+                let task = task.map(|word| self.task_meant(word)).transpose()?;
+                let tree = list.tree.as_ref();
+                let tree = tree.map(|word| self.tree_meant(word)).transpose()?;
+                self.events(list.filter(task, tree))
+            }
             ask => self.perform_on_tree(ask),
         }
     }
@@ -181,6 +193,21 @@ impl<'a> Desk<'a> {
 
     fn own_task(&self) -> Result<TaskId, NotAllowed> {
         self.authority.task.clone().ok_or(NotAllowed::NoTask)
+    }
+
+    /// The task that a word means: the own one by all its names, any other by its id.
+    fn task_meant(&self, word: &Word) -> Result<TaskId, Failure> {
+        let unknown = || Unclear::unknown(word, Wanted::Task).into();
+        self.authority.task_meant(word).ok_or_else(unknown)
+    }
+
+    /// The same for a worktree, whose events anybody may read.
+    fn tree_meant(&self, word: &Word) -> Result<TreeName, Failure> {
+        if self.authority.permits_tree(Some(word.as_str())).is_ok() {
+            return Ok(self.authority.tree.clone());
+        }
+        let name = word.bare().parse::<TreeName>();
+        name.map_err(|_| Unclear::unknown(word, Wanted::Worktree).into())
     }
 
     fn own_session(&self) -> Result<&SessionName, NotAllowed> {

@@ -72,6 +72,8 @@ fn permitted(request: &Request) {
         task: Some(TaskId::Number(7)),
         token: Some(Token(3)),
         tree: "t".parse().unwrap(),
+        branch: "wt/t".to_owned(),
+        path: "/repo.weald/t".into(),
         agent: None,
         mandate: Mandate::Run,
     };
@@ -93,7 +95,7 @@ fn permitted(request: &Request) {
             | Ask::TaskDone { id, .. }
             | Ask::TaskFail { id, .. } => {
                 assert!(authority.session.is_some());
-                assert!(id.is_none() || *id == authority.task);
+                assert!(id.as_ref().is_none_or(|id| is_own(id.as_str())));
                 continue;
             }
             Ask::Land(wish) => {
@@ -108,9 +110,22 @@ fn permitted(request: &Request) {
             | Ask::SnapshotCreate(TakeSnapshot { tree, .. }) => tree,
             _ => continue,
         };
-        let tree = tree.as_deref();
-        assert!(tree.is_none_or(|tree| matches!(tree, "t" | "7" | "#7")));
+        assert!(tree.as_deref().is_none_or(is_own));
     }
+}
+
+/// Whether a word is one of those that the run's own worktree and task are called by.
+fn is_own(word: &str) -> bool {
+    let own = [
+        "t",
+        "7",
+        "#7",
+        "wt/t",
+        "worktree:t",
+        "task:7",
+        "branch:wt/t",
+    ];
+    own.contains(&word) || word.contains("repo.weald/t")
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use weald_app::exit;
 use weald_core::SignedDuration;
 use weald_core::config::parse_age;
 use weald_core::id::TaskId;
+use weald_core::meant::Word;
 use weald_core::message::Urgency;
 
 use crate::broker::Fault;
@@ -33,17 +34,26 @@ impl TaskRef {
 }
 
 impl TaskRef {
-    /// The task's id.
+    /// The id of a task that is to be made.
     pub fn id(&self) -> Result<TaskId, Fault> {
         let word = self.to_string();
         word.parse()
             .map_err(|error| invalid(&word, "task_id", &error))
     }
+
+    /// What is looked up. A number is a task's.
+    pub fn word(&self) -> Result<Word, Fault> {
+        let text = match self {
+            Self::Number(number) => format!("#{number}"),
+            Self::Word(word) => word.clone(),
+        };
+        parsed("task_id", &text)
+    }
 }
 
-/// The ids of several tasks.
-pub fn ids(tasks: &[TaskRef]) -> Result<Vec<TaskId>, Fault> {
-    tasks.iter().map(TaskRef::id).collect()
+/// What is looked up for several tasks.
+pub fn words(tasks: &[TaskRef]) -> Result<Vec<Word>, Fault> {
+    tasks.iter().map(TaskRef::word).collect()
 }
 
 /// An argument that is read from text.

@@ -10,7 +10,8 @@ use weald_app::operations::looking::ShowTree;
 use weald_app::operations::sessions::{RegisterSession, ShowSession};
 use weald_app::operations::tasks::ShowTask;
 use weald_core::error_code::ErrorCode;
-use weald_core::id::{TaskId, Token};
+use weald_core::id::Token;
+use weald_core::meant::Word;
 
 use super::arguments::TaskRef;
 use super::tool::Audience;
@@ -73,8 +74,8 @@ impl Call<'_> {
         &self,
         given: Option<TaskRef>,
         token: Option<u64>,
-    ) -> Result<(Option<TaskId>, Caller), Fault> {
-        let given = given.map(|task| task.id()).transpose()?;
+    ) -> Result<(Option<Word>, Caller), Fault> {
+        let given = given.map(|task| task.word()).transpose()?;
         let under = |token: Option<u64>| Caller {
             token: token.map(Token),
             ..Caller::default()
@@ -84,7 +85,7 @@ impl Call<'_> {
         }
         let session = self.session().await.unwrap_or_default();
         let own = session.get("task").and_then(TaskRef::of);
-        let own = own.and_then(|task| task.id().ok());
+        let own = own.and_then(|task| Some(Word::from(&task.id().ok()?)));
         let id = given.or(own).ok_or_else(no_task)?;
         if token.is_some() {
             return Ok((Some(id), under(token)));
@@ -94,7 +95,8 @@ impl Call<'_> {
         let lease = &shown["task"]["lease"];
         let is_own = lease["session"].is_string() && lease.get("session") == session.get("name");
         let token = lease["token"].as_u64().filter(|_| is_own);
-        Ok((id, under(token)))
+        let found = TaskRef::of(&shown["task"]["id"]).and_then(|task| task.id().ok());
+        Ok((found.as_ref().map(Word::from).or(id), under(token)))
     }
 }
 

@@ -51,7 +51,7 @@ mod worktree_sync;
 use rmcp::model::JsonObject;
 
 use super::answers;
-use super::arguments::{TaskRef, age, ids, parsed, shell, urgency, waiting, word};
+use super::arguments::{TaskRef, age, parsed, shell, urgency, waiting, word, words};
 use super::child::Lasts;
 use super::classroom::{self, CLASSROOM};
 use super::tool::{Audience, Effect, Entry, Tool};

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use weald_app::Failure;
 use weald_app::operations::making::{AdoptTree, AdoptTrees, AdoptedTrees};
-use weald_core::id::TaskId;
+use weald_core::meant::Word;
 use weald_core::tree::Tree;
 
 use crate::completion;
@@ -26,7 +26,7 @@ pub struct Adopt {
     name: Option<String>,
     /// Task the worktree is for
     #[arg(long, value_name = "ID", conflicts_with = "all", add = completion::tasks())]
-    task: Option<TaskId>,
+    task: Option<Word>,
     /// Branch it lands on (default: target)
     #[arg(long, value_name = "BRANCH")]
     target: Option<String>,

@@ -94,7 +94,7 @@ impl Agent {
 
 #[derive(Args)]
 struct Which {
-    /// Agent ID, task, name or worktree
+    /// Agent ID or name, or its task, worktree, branch or path
     #[arg(value_name = "ID", add = completion::agents())]
     id: String,
 }

@@ -17,7 +17,7 @@ use crate::ui::{ACCENT, paint, short};
 /// Sessions of agents are refused.
 #[derive(Args)]
 pub struct Approve {
-    /// The worktree or its task (default: the current worktree)
+    /// Worktree, task, agent, branch or path (default: current)
     #[arg(value_name = "NAME", add = completion::trees())]
     name: Option<String>,
     /// Approve only if this is its head commit (at least 7 digits)

@@ -29,7 +29,7 @@ use crate::context::Context;
 /// Any other agent shows its output until it ends. Each line you type goes to its inbox; Ctrl-C detaches.
 #[derive(Args)]
 pub struct Attach {
-    /// Agent ID, task, name or worktree
+    /// Agent ID or name, or its task, worktree, branch or path
     #[arg(value_name = "ID", add = completion::agents())]
     id: String,
     /// Start with the last N lines of output

@@ -9,7 +9,7 @@ use weald_app::Failure;
 use weald_app::operations::Operation;
 use weald_app::operations::cleaning::CleanTrees;
 use weald_core::SignedDuration;
-use weald_core::id::TaskId;
+use weald_core::meant::Word;
 
 use self::other::Other;
 use crate::cli::age;
@@ -32,7 +32,7 @@ pub struct Clean {
     pub min_age: Option<SignedDuration>,
     /// Only worktrees of this task (may be repeated)
     #[arg(long = "task", value_name = "ID", add = completion::all_tasks())]
-    pub tasks: Vec<TaskId>,
+    pub tasks: Vec<Word>,
     /// Also drop stale records and trash leftover directories
     ///
     /// Needs --apply.

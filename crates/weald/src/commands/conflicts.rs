@@ -29,7 +29,7 @@ const LINES: usize = 4;
 /// even if there are conflicts. Owners are notified only with --tell or --watch.
 #[derive(Args)]
 pub struct Conflicts {
-    /// Only conflicts of these worktrees or tasks (default: all)
+    /// Only of these worktrees, tasks, agents (default: all)
     #[arg(value_name = "NAME", add = completion::trees())]
     names: Vec<String>,
     /// Exit 3 on a conflict, 1 if something could not be checked

@@ -13,7 +13,7 @@ use crate::context::Context;
 /// Includes committed, staged, unstaged and untracked changes.
 #[derive(Args)]
 pub struct Diff {
-    /// The worktree or its task (default: the current worktree)
+    /// Worktree, task, agent, branch or path (default: current)
     #[arg(value_name = "NAME", add = completion::trees())]
     name: Option<String>,
     #[command(flatten)]

@@ -10,7 +10,7 @@ use clap::Args;
 use weald_app::operations::Operation;
 use weald_app::operations::doctor::{AdoptCopy, AdoptRestored, Examine};
 use weald_app::{AdoptedCopy, Failure};
-use weald_core::id::LandingId;
+use weald_core::meant::Word;
 
 use super::queue;
 use crate::context::Context;
@@ -37,7 +37,7 @@ pub struct Doctor {
     ///
     /// Use it only if you know that the process has ended; weald could not find out.
     #[arg(long, value_name = "LANDING", conflicts_with_all = ["fix", "rebuild", "adopt", "places"])]
-    recover: Option<LandingId>,
+    recover: Option<Word>,
     /// New locations of moved worktrees
     #[arg(value_name = "PLACE")]
     places: Vec<PathBuf>,

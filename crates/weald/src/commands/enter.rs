@@ -16,7 +16,7 @@ use crate::context::Context;
 /// With `weald shell-init` set up, `weald enter NAME` changes the directory itself.
 #[derive(Args)]
 pub struct Enter {
-    /// The worktree
+    /// Worktree, task, agent, branch or path
     #[arg(value_name = "NAME", add = completion::trees())]
     name: String,
 }

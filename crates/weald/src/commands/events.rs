@@ -10,8 +10,8 @@ use weald_app::operations::Operation;
 use weald_app::operations::events::{Line, ListEvents};
 use weald_app::{Engine, Failure, JournalLine, exit, read_journal};
 use weald_core::cloud_event::{CloudEvent, TYPE_PREFIX};
-use weald_core::id::{Seq, TaskId};
-use weald_core::name::TreeName;
+use weald_core::id::Seq;
+use weald_core::meant::Word;
 
 use crate::completion;
 use crate::context::Context;
@@ -33,10 +33,10 @@ pub struct Events {
     since: Option<Seq>,
     /// Only events about this task
     #[arg(long, value_name = "ID", add = completion::all_tasks())]
-    task: Option<TaskId>,
+    task: Option<Word>,
     /// Only events about this worktree
-    #[arg(long, value_name = "NAME")]
-    tree: Option<TreeName>,
+    #[arg(long, value_name = "NAME", add = completion::trees())]
+    tree: Option<Word>,
     /// Maximum number of events (up to 200)
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
     limit: u64,

@@ -13,7 +13,7 @@ use crate::ui::{ACCENT, paint};
 /// Exempt a worktree from clean-up
 #[derive(Args)]
 pub struct Keep {
-    /// The worktree (default: the current one)
+    /// Worktree, task, agent, branch or path (default: current)
     #[arg(value_name = "NAME", add = completion::trees())]
     name: Option<String>,
     /// Allow clean-up again
@@ -24,7 +24,7 @@ pub struct Keep {
 /// Lock a worktree against removal
 #[derive(Args)]
 pub struct Lock {
-    /// The worktree (default: the current one)
+    /// Worktree, task, agent, branch or path (default: current)
     #[arg(value_name = "NAME", add = completion::trees())]
     name: Option<String>,
     /// Reason to record
@@ -38,7 +38,7 @@ pub struct Lock {
 /// Unlock a worktree
 #[derive(Args)]
 pub struct Unlock {
-    /// The worktree (default: the current one)
+    /// Worktree, task, agent, branch or path (default: current)
     #[arg(value_name = "NAME", add = completion::trees())]
     name: Option<String>,
     /// Remove the lock of another session

@@ -24,7 +24,7 @@ pub use told::{answer, told_one, told_red, told_signature};
 /// Several worktrees land in the order of their tasks' dependencies. Outside a worktree and without a name, works the queue.
 #[derive(Args)]
 pub struct Land {
-    /// Worktrees or tasks (default: the current worktree)
+    /// Worktrees, tasks, agents, branches (default: current)
     #[arg(value_name = "NAME", add = completion::trees())]
     names: Vec<String>,
     /// How commits reach the target (default: landing.strategy)

@@ -7,7 +7,8 @@ use weald_app::Failure;
 use weald_app::operations::messages::{
     AskQuestion, Broadcast as BroadcastMessage, Messages, ReadInbox, ReplyToMessage, SendMessage,
 };
-use weald_core::id::{MessageId, TaskId};
+use weald_core::id::MessageId;
+use weald_core::meant::Word;
 use weald_core::message::{Message, MessageType, RequestState, Urgency};
 use weald_core::name::SessionName;
 use weald_core::{SignedDuration, Timestamp};
@@ -55,7 +56,7 @@ struct About {
     priority: Level,
     /// Task the message is about
     #[arg(long, value_name = "ID", add = completion::tasks())]
-    task: Option<TaskId>,
+    task: Option<Word>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]

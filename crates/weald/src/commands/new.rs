@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use weald_app::operations::Operation;
 use weald_app::operations::making::{CreateTree, CreatedTree, TreeWishes};
 use weald_app::{BranchExists, CreateOutcome, Failure};
-use weald_core::id::TaskId;
+use weald_core::meant::Word;
 use weald_core::tree::TreeKind;
 
 use crate::completion;
@@ -39,7 +39,7 @@ pub struct New {
 pub struct NewOptions {
     /// Task the worktree is for
     #[arg(long, value_name = "ID", add = completion::tasks())]
-    task: Option<TaskId>,
+    task: Option<Word>,
     /// Commit or branch to start from (default: tree.base)
     #[arg(long, value_name = "REF")]
     base: Option<String>,

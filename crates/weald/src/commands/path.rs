@@ -17,7 +17,7 @@ use crate::context::Context;
 /// With --check, maps a path in the main checkout to the worktree and refuses a path outside the worktree.
 #[derive(Args)]
 pub struct Path {
-    /// The worktree (default: the current one)
+    /// Worktree, task, agent, branch or path (default: current)
     #[arg(value_name = "NAME", add = completion::trees())]
     name: Option<String>,
     /// Print where this session works (default: your session)

@@ -24,7 +24,7 @@ use crate::ui::{Out, because, clean, indented};
 /// phases; `phase.commands`, `phase.drivers` and `phase.prompts` set how each one runs.
 #[derive(Args)]
 pub struct Phase {
-    /// The task
+    /// Task ID, or its worktree, agent, branch or path
     #[arg(value_name = "TASK", add = completion::tasks())]
     task: String,
     /// Run only this phase and land nothing

@@ -15,7 +15,7 @@ use crate::context::Context;
 /// WEALD_PORTS the first and the last. Removing the worktree frees them.
 #[derive(Args)]
 pub struct Ports {
-    /// Only this worktree
+    /// Only this worktree, task, agent, branch or path
     #[arg(value_name = "NAME", add = completion::trees())]
     name: Option<String>,
 }

@@ -12,8 +12,8 @@ use weald_app::operations::queue::{FollowQueueLog, QueueLog, QueueStatus, Queued
 use weald_app::operations::{Caller, Operation};
 use weald_app::{Failure, exit};
 use weald_core::Timestamp;
-use weald_core::id::LandingId;
 use weald_core::landing::{Landing, LandingStatus};
+use weald_core::meant::Word;
 
 use super::land;
 use crate::context::Context;
@@ -70,17 +70,17 @@ struct Resume {
 /// Remove a landing from the queue and keep its worktree
 #[derive(Args)]
 struct Drop {
-    /// Landing number, as listed by `weald queue status --all`
+    /// Landing number, or a worktree or task: its latest landing
     #[arg(value_name = "LANDING")]
-    landing: LandingId,
+    landing: Word,
 }
 
 /// Retry a failed landing with the worktree's current state
 #[derive(Args)]
 struct Retry {
-    /// Landing number, as listed by `weald queue status --all`
+    /// Landing number, or a worktree or task: its latest landing
     #[arg(value_name = "LANDING")]
-    landing: LandingId,
+    landing: Word,
 }
 
 /// Recover a landing whose process is gone
@@ -88,9 +88,9 @@ struct Retry {
 /// Use it only if you know that the process has ended; weald could not find out.
 #[derive(Args)]
 pub struct Recover {
-    /// The landing
+    /// Landing number, or a worktree or task: its latest landing
     #[arg(value_name = "LANDING")]
-    pub landing: LandingId,
+    pub landing: Word,
 }
 
 /// Print the test output of a landing, also while it is tested
@@ -99,7 +99,7 @@ pub struct Recover {
 struct Log {
     /// Landing number (default: the one tested now, or the last)
     #[arg(value_name = "LANDING")]
-    landing: Option<LandingId>,
+    landing: Option<Word>,
     /// Keep printing until the landing ends
     #[arg(long, short)]
     follow: bool,

@@ -8,7 +8,7 @@ use weald_app::operations::Operation;
 use weald_app::operations::races::{
     DropRace, DroppedRace, PickEntry, RaceView, ShowRace, StartRace,
 };
-use weald_core::id::TaskId;
+use weald_core::meant::Word;
 
 use super::work_told;
 use crate::completion;
@@ -21,7 +21,7 @@ use crate::ui::{ACCENT, Out, Table};
 pub struct Race {
     #[command(subcommand)]
     command: Option<RaceCommand>,
-    /// The task
+    /// Task ID, or its worktree, agent, branch or path
     #[arg(value_name = "TASK", required = true, add = completion::tasks())]
     task: Option<String>,
     /// Number of agents
@@ -51,15 +51,15 @@ pub struct Race {
 enum RaceCommand {
     /// Compare the results of the entries side by side
     Show {
-        /// The task
+        /// Task ID, or its worktree, agent, branch or path
         #[arg(value_name = "TASK", add = completion::tasks())]
-        task: TaskId,
+        task: Word,
     },
     /// Land one entry and trash the others
     Pick {
-        /// The task
+        /// Task ID, or its worktree, agent, branch or path
         #[arg(value_name = "TASK", add = completion::tasks())]
-        task: TaskId,
+        task: Word,
         /// Entry: its letter, worktree or agent
         #[arg(value_name = "NAME")]
         entry: String,
@@ -69,9 +69,9 @@ enum RaceCommand {
     },
     /// End a race without a winner and trash its worktrees
     Drop {
-        /// The task
+        /// Task ID, or its worktree, agent, branch or path
         #[arg(value_name = "TASK", add = completion::tasks())]
-        task: TaskId,
+        task: Word,
     },
 }
 

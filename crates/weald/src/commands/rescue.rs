@@ -8,7 +8,7 @@ use weald_app::Failure;
 use weald_app::operations::Operation;
 use weald_app::operations::rescues::{self, Found, RescueTask, Rescued};
 use weald_app::supervision::rescue::Evidence;
-use weald_core::id::TaskId;
+use weald_core::meant::Word;
 
 use super::work::How;
 use super::work_told::tell_ended;
@@ -25,9 +25,9 @@ const FILES: usize = 20;
 /// changes.
 #[derive(Args)]
 pub struct Rescue {
-    /// The task
+    /// Task ID, or its worktree, agent, branch or path
     #[arg(value_name = "TASK", add = completion::tasks())]
-    task: TaskId,
+    task: Word,
     /// Also commit uncommitted changes to the worktree's branch
     #[arg(long)]
     commit: bool,

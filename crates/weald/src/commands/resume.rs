@@ -17,7 +17,7 @@ use crate::context::Context;
 /// continues there.
 #[derive(Args)]
 pub struct Resume {
-    /// The task
+    /// Task ID, or its worktree, agent, branch or path
     #[arg(value_name = "TASK", add = completion::tasks())]
     task: String,
     /// Start a new conversation

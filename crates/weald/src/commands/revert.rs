@@ -4,7 +4,7 @@ use clap::Args;
 use weald_app::Failure;
 use weald_app::operations::Operation;
 use weald_app::operations::landing::RevertLanding;
-use weald_core::id::LandingId;
+use weald_core::meant::Word;
 
 use super::land::told_one;
 use crate::context::Context;
@@ -14,9 +14,9 @@ use crate::context::Context;
 /// Adds a revert commit through the same queue and gate, and reopens the task.
 #[derive(Args)]
 pub struct Revert {
-    /// Landing number
+    /// Landing number, or a worktree or task: what it landed last
     #[arg(value_name = "LANDING")]
-    landing: LandingId,
+    landing: Word,
 }
 
 impl Revert {

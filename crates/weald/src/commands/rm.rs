@@ -18,7 +18,7 @@ use crate::ui::{ACCENT, Out, paint};
 /// `weald restore` brings it back.
 #[derive(Args)]
 pub struct Rm {
-    /// The worktree
+    /// Worktree, task, agent, branch or path
     #[arg(value_name = "NAME", add = completion::trees())]
     name: String,
     /// Remove it even with uncommitted changes or unlanded commits

@@ -19,7 +19,7 @@ use crate::context::Context;
 /// imports the new commits.
 #[derive(Args)]
 pub struct Run {
-    /// The worktree (default: the current one)
+    /// Worktree, task, agent, branch or path (default: current)
     #[arg(value_name = "NAME", add = completion::trees())]
     name: Option<String>,
     /// Kill the command and its children after this time

@@ -11,7 +11,8 @@ use weald_app::operations::sessions::{
 use weald_app::{Failure, LockAtEnd, SessionView};
 use weald_core::Timestamp;
 use weald_core::id::TaskId;
-use weald_core::name::{SessionName, TreeName};
+use weald_core::meant::Word;
+use weald_core::name::SessionName;
 
 use crate::cli::SessionArg;
 use crate::completion;
@@ -113,10 +114,10 @@ pub struct Heartbeat {
     which: Which,
     /// Task you work on
     #[arg(long, value_name = "ID", add = completion::tasks())]
-    task: Option<TaskId>,
+    task: Option<Word>,
     /// Worktree you work in
     #[arg(long, value_name = "NAME")]
-    tree: Option<TreeName>,
+    tree: Option<Word>,
     /// Also renew your claims
     #[arg(long)]
     renew: bool,
@@ -148,7 +149,7 @@ pub struct Check {
     which: Which,
     /// Check this task instead
     #[arg(long, value_name = "ID", add = completion::tasks())]
-    task: Option<TaskId>,
+    task: Option<Word>,
 }
 
 impl Check {

@@ -15,7 +15,7 @@ use crate::context::Context;
 /// tool's settings. Existing files are not changed. `weald new` does all of this by itself.
 #[derive(Args)]
 pub struct Setup {
-    /// The worktree (default: the current one)
+    /// Worktree, task, agent, branch or path (default: current)
     #[arg(value_name = "NAME", add = completion::trees())]
     name: Option<String>,
 }

@@ -35,7 +35,7 @@ impl Default for Snapshot {
 /// Contains HEAD, the index, and tracked and untracked files; ignored files are left out.
 #[derive(Args)]
 pub struct Create {
-    /// The worktree (default: the current one)
+    /// Worktree, task, agent, branch or path (default: current)
     #[arg(value_name = "NAME", add = completion::trees())]
     name: Option<String>,
     /// Set by hooks in the background: only if something changed
@@ -46,7 +46,7 @@ pub struct Create {
 /// List the snapshots of a worktree
 #[derive(Args)]
 pub struct List {
-    /// The worktree (default: the current one)
+    /// Worktree, task, agent, branch or path (default: current)
     #[arg(value_name = "NAME", add = completion::trees())]
     name: Option<String>,
 }
@@ -57,7 +57,7 @@ pub struct List {
 /// is in the way and in no snapshot is kept as NAME.before-restore.
 #[derive(Args)]
 pub struct Restore {
-    /// The worktree
+    /// Worktree, task, agent, branch or path
     #[arg(value_name = "NAME", add = completion::trees())]
     pub name: String,
     /// Snapshot to restore (default: the newest)
@@ -70,7 +70,7 @@ pub struct Restore {
 /// Covers tracked and untracked files; snapshots do not contain ignored files.
 #[derive(Args)]
 pub struct Diff {
-    /// The worktree
+    /// Worktree, task, agent, branch or path
     #[arg(value_name = "NAME", add = completion::trees())]
     name: String,
     /// Snapshot to start from (default: the newest)

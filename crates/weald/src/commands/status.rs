@@ -20,7 +20,7 @@ use crate::ui::{ACCENT, DIM, Out, ago, paint, path_within, wrapped};
 /// agents and their size on disk.
 #[derive(Args)]
 pub struct Status {
-    /// The worktree (default: the current one, else all)
+    /// Worktree, task, agent, branch or path (default: all)
     #[arg(value_name = "NAME", add = completion::trees())]
     name: Option<String>,
     /// Show all worktrees
@@ -34,7 +34,7 @@ pub struct Status {
 /// Show everything about a worktree
 #[derive(Args)]
 pub struct Show {
-    /// The worktree (default: the current one)
+    /// Worktree, task, agent, branch or path (default: current)
     #[arg(value_name = "NAME", add = completion::trees())]
     name: Option<String>,
 }

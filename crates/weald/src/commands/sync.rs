@@ -18,7 +18,7 @@ use crate::ui::{ACCENT, Out, clean_line, paint};
 /// the way is kept as NAME.before-sync.
 #[derive(Args)]
 pub struct Sync {
-    /// The worktree or its task (default: the current worktree)
+    /// Worktree, task, agent, branch or path (default: current)
     #[arg(value_name = "NAME", add = completion::trees())]
     name: Option<String>,
     /// Rebase the worktree's commits instead of merging

@@ -21,7 +21,7 @@ use crate::ui::{ACCENT, DIM, Out, Table, clean, paint, size, wrapped};
 /// --apply deletes the selected directories and nothing else. Exits 1 if it could not free enough space.
 #[derive(Args)]
 pub struct Usage {
-    /// The worktrees (default: all)
+    /// Worktrees, tasks, agents or branches (default: all)
     #[arg(value_name = "NAME", add = completion::trees())]
     pub names: Vec<String>,
     /// Space that should be free, for example 20G

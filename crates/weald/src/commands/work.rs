@@ -21,7 +21,7 @@ use crate::context::Context;
 /// Ctrl-C stops the agent; closing the terminal does not.
 #[derive(Args)]
 pub struct Work {
-    /// Task ID, or the subject of a new task
+    /// Task ID, its worktree, or the subject of a new task
     #[arg(value_name = "TASK", add = completion::tasks())]
     task: String,
     /// Treat TASK as the subject of a new task

@@ -91,6 +91,7 @@ fn n1_malformed_arguments_get_stable_codes_and_write_nothing_outside() {
         "invalid_value",
         "usage",
         "task_not_found",
+        "tree_not_found",
         "task_exists",
         "bad_subject",
         "nothing_ready",

@@ -285,22 +285,26 @@ fn imports_report_bad_lines_and_refuse_circles_whole() {
 #[test]
 fn n7_n8_ids_are_checked_before_anything_happens() {
     let env = env();
-    for bad in ["../x", "a;rm -rf .", "-x", "", "a/b", "0", "a b"] {
+    let refused = |bad: &str, code: (i32, &str)| {
         for args in [
-            vec!["task", "show", "--json", "--", bad],
-            vec!["task", "claim", "--json", "--", bad],
+            ["task", "show", "--json", "--", bad],
+            ["task", "claim", "--json", "--", bad],
         ] {
             let answer = env.weald(&args);
-            assert_eq!(
-                (answer.code, answer.error_code().as_str()),
-                (2, "invalid_value"),
-                "{bad:?}"
-            );
+            assert_eq!((answer.code, answer.error_code().as_str()), code, "{bad:?}");
         }
         let id = format!("--id={bad}");
         assert_eq!(env.weald(&["task", "add", "x", &id]).code, 2, "{bad:?}");
+    };
+    for bad in ["a;rm -rf .", "-x", "", "a b", "$(id)"] {
+        refused(bad, (2, "invalid_value"));
     }
     assert!(!env.private().exists(), "nothing was written");
+    // These may be a path, a branch or the name of a worktree; here is none.
+    for bad in ["../x", "a/b", "0"] {
+        refused(bad, (4, "task_not_found"));
+    }
+    assert_eq!(env.ok(&["task", "list"])["tasks"], json!([]));
 }
 
 #[test]

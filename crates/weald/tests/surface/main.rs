@@ -11,6 +11,7 @@ mod help;
 mod listings;
 mod messages;
 mod projects;
+mod naming;
 mod undo;
 mod widths;
 

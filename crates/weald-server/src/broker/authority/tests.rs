@@ -13,6 +13,8 @@ fn own() -> Authority {
         task: Some("7".parse().unwrap()),
         token: Some(Token(3)),
         tree: "fix".parse().unwrap(),
+        branch: "wt/fix".to_owned(),
+        path: "/repo.weald/fix".into(),
         agent: None,
         mandate: Mandate::Land,
     }

@@ -33,7 +33,7 @@ impl Tool for AgentDiff {
     type Output = answers::Diff;
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        let agent = input.agent.to_string();
+        let agent: String = input.agent.word()?.into();
         let list = DiffAgent {
             agent,
             style: DiffStyle::Files,

@@ -26,7 +26,7 @@ impl Tool for AgentPause {
     type Output = answers::agents::Agents;
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        let agent = input.agent.to_string();
+        let agent: String = input.agent.word()?.into();
         call.perform(PauseAgent { agent }).await
     }
 }

@@ -31,7 +31,7 @@ impl Tool for AgentRestart {
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
         let request = RestartAgent {
-            agent: input.agent.to_string(),
+            agent: input.agent.word()?.into(),
             conversation: match input.fresh {
                 Some(true) => Conversation::New,
                 _ => Conversation::Any,

@@ -27,7 +27,7 @@ impl Tool for AgentResume {
     type Output = answers::agents::Agents;
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        let agent = input.agent.to_string();
+        let agent: String = input.agent.word()?.into();
         call.perform(ResumeAgent { agent }).await
     }
 }

@@ -48,7 +48,7 @@ impl Tool for AgentSpawn {
         let name = input.name.as_deref();
         let name = name.map(|name| parsed("name", name)).transpose()?;
         let request = SpawnAgent {
-            task: input.task_id.to_string(),
+            task: input.task_id.word()?.into(),
             how: AgentWish {
                 land: input.land,
                 model: input.model,

@@ -32,7 +32,7 @@ impl Tool for AgentSteer {
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
         let request = SteerAgent {
-            agent: input.agent.to_string(),
+            agent: input.agent.word()?.into(),
             text: input.text,
             urgent: input.urgent.unwrap_or_default(),
         };

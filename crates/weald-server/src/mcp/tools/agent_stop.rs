@@ -33,7 +33,7 @@ impl Tool for AgentStop {
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
         let request = StopAgent {
-            agent: input.agent.to_string(),
+            agent: input.agent.word()?.into(),
             release: input.release.unwrap_or_default(),
             reason: input.reason,
             wait: input.wait.unwrap_or_default(),

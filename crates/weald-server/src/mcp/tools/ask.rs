@@ -59,7 +59,7 @@ impl Tool for Ask {
             to: parsed("to", &input.to)?,
             text: input.text,
             priority: urgency(input.priority.as_deref())?,
-            task: input.task_id.map(|task| task.id()).transpose()?,
+            task: input.task_id.map(|task| task.word()).transpose()?,
             wait: waiting(input.timeout_seconds),
         };
         match call.perform(request).await {

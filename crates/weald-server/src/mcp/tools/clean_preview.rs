@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use weald_app::operations::cleaning::CleanTrees;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, age, answers, ids};
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, age, answers, words};
 
 pub struct CleanPreview;
 
@@ -32,7 +32,7 @@ impl Tool for CleanPreview {
         let request = CleanTrees {
             apply: false,
             min_age: min_age.map(|text| age("min_age", text)).transpose()?,
-            tasks: ids(&input.task_ids)?,
+            tasks: words(&input.task_ids)?,
             tree: None,
             orphans: false,
             fetch: false,

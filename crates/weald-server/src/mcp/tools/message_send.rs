@@ -54,7 +54,7 @@ impl Tool for MessageSend {
                 .as_deref()
                 .map_or(Ok(MessageType::Message), kind)?,
             priority: urgency(input.priority.as_deref())?,
-            task: input.task_id.map(|task| task.id()).transpose()?,
+            task: input.task_id.map(|task| task.word()).transpose()?,
         };
         call.perform(request).await
     }

@@ -36,7 +36,7 @@ impl Tool for Race {
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
         let request = StartRace {
-            task: input.task_id.to_string(),
+            task: input.task_id.word()?.into(),
             // As much as the schema allows.
             count: input.count.and_then(|count| u8::try_from(count).ok()),
             drivers: input.drivers,

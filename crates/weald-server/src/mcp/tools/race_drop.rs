@@ -25,7 +25,7 @@ impl Tool for RaceDrop {
     type Output = answers::agents::Dropped;
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        let task = input.task_id.id()?;
+        let task = input.task_id.word()?;
         call.perform(DropRace { task }).await
     }
 }

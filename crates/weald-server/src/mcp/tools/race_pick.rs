@@ -34,7 +34,7 @@ impl Tool for RacePick {
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
         let request = PickEntry {
-            task: input.task_id.id()?,
+            task: input.task_id.word()?,
             entry: input.entry,
             report: input.report,
         };

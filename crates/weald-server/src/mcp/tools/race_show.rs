@@ -25,7 +25,7 @@ impl Tool for RaceShow {
     type Output = answers::agents::Race;
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        let task = input.task_id.id()?;
+        let task = input.task_id.word()?;
         call.perform(ShowRace { task }).await
     }
 }

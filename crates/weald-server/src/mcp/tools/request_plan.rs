@@ -43,7 +43,7 @@ impl Tool for RequestPlan {
             text,
             kind: MessageType::Message,
             priority: Urgency::Steer,
-            task: input.task_id.map(|task| task.id()).transpose()?,
+            task: input.task_id.map(|task| task.word()).transpose()?,
         };
         call.perform(request).await
     }

@@ -42,7 +42,7 @@ impl Tool for Rescue {
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
         let request = RescueTask {
-            task: input.task_id.id()?,
+            task: input.task_id.word()?,
             commit: input.commit.unwrap_or_default(),
             choice: input.choice.map(|choice| match choice {
                 Choice::Continue => rescues::Rescue::Continue,

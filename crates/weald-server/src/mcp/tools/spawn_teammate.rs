@@ -59,7 +59,7 @@ impl Tool for SpawnTeammate {
             return call.perform(request).await;
         };
         let request = SpawnAgent {
-            task: task.to_string(),
+            task: task.word()?.into(),
             how,
             force: false,
         };

@@ -45,7 +45,7 @@ impl Tool for SubmitPlan {
             text: input.plan,
             kind: MessageType::Plan,
             priority: Urgency::Info,
-            task: task.map(|task| task.id()).transpose()?,
+            task: task.map(|task| task.word()).transpose()?,
         };
         call.perform(request).await
     }

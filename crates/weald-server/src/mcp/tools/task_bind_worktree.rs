@@ -35,7 +35,7 @@ impl Tool for TaskBindWorktree {
     type Output = answers::OneTask;
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        let id = input.task_id.id()?;
+        let id = input.task_id.word()?;
         match (input.name, input.unbind) {
             (None, Some(true)) => call.perform(UnbindTask { id }).await,
             (Some(tree), None | Some(false)) => {

@@ -25,7 +25,7 @@ impl Tool for TaskClaim {
     type Output = answers::ClaimedTask;
 
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
-        let id = input.task_id.map(|task| task.id()).transpose()?;
+        let id = input.task_id.map(|task| task.word()).transpose()?;
         let request = ClaimTask {
             id,
             ttl: None,

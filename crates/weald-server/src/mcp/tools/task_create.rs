@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use weald_app::operations::tasks::AddTask;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, answers, ids, parsed};
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, answers, parsed, words};
 
 pub struct TaskCreate;
 
@@ -49,7 +49,7 @@ impl Tool for TaskCreate {
             subject: input.subject,
             description: input.description.unwrap_or_default(),
             acceptance: input.acceptance.unwrap_or_default(),
-            blocked_by: ids(&input.blocked_by)?,
+            blocked_by: words(&input.blocked_by)?,
             priority: priority.unwrap_or_default(),
             id: input.task_id.map(|task| task.id()).transpose()?,
             labels: input.labels,

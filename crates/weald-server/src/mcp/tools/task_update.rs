@@ -5,10 +5,10 @@ use serde::Deserialize;
 use weald_app::Report;
 use weald_app::operations::claims::{Move, MoveTask};
 use weald_app::operations::tasks::{ChangeDependencies, EditTask, ShowTask};
-use weald_core::id::TaskId;
+use weald_core::meant::Word;
 use weald_core::name::SessionName;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, answers, ids, parsed};
+use super::{Audience, Call, Effect, Fault, JsonObject, TaskRef, Tool, answers, parsed, words};
 
 pub struct TaskUpdate;
 
@@ -118,7 +118,7 @@ impl Tool for TaskUpdate {
 
 impl Input {
     /// The steps that are asked for, by name or by where the task should stand.
-    async fn actions(&self, id: &Option<TaskId>, call: &Call<'_>) -> Result<Vec<Action>, Fault> {
+    async fn actions(&self, id: &Option<Word>, call: &Call<'_>) -> Result<Vec<Action>, Fault> {
         use Status::{Completed, InProgress};
         let refused = |why: &str, hint: &str| Err(Fault::new("bad_arguments", 2, why).hint(hint));
         let status = match (self.action, self.status, &self.owner) {
@@ -144,7 +144,7 @@ impl Input {
         ))
     }
 
-    fn edit(&self, id: &Option<TaskId>) -> Result<Option<EditTask>, Fault> {
+    fn edit(&self, id: &Option<Word>) -> Result<Option<EditTask>, Fault> {
         let texts = [
             &self.subject,
             &self.description,
@@ -170,11 +170,11 @@ impl Input {
         }))
     }
 
-    fn dependencies(&self, id: &Option<TaskId>) -> Result<Option<ChangeDependencies>, Fault> {
+    fn dependencies(&self, id: &Option<Word>) -> Result<Option<ChangeDependencies>, Fault> {
         let request = ChangeDependencies {
             id: id.clone(),
-            add: ids(&self.add_blocked_by)?,
-            remove: ids(&self.remove_blocked_by)?,
+            add: words(&self.add_blocked_by)?,
+            remove: words(&self.remove_blocked_by)?,
         };
         let is_some = !(request.add.is_empty() && request.remove.is_empty());
         Ok(Some(request).filter(|_| is_some))

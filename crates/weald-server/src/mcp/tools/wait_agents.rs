@@ -5,7 +5,7 @@ use serde::Deserialize;
 use weald_app::operations::orders::WaitForAgents;
 use weald_core::SignedDuration;
 
-use super::{Audience, Call, Effect, Fault, JsonObject, Lasts, TaskRef, Tool, answers};
+use super::{Audience, Call, Effect, Fault, JsonObject, Lasts, TaskRef, Tool, answers, words};
 
 /// Clients wait for a minute, by default.
 fn patience() -> u64 {
@@ -46,7 +46,7 @@ impl Tool for WaitAgents {
         // As much as the schema allows.
         let seconds = i64::try_from(input.timeout_seconds).unwrap_or(i64::MAX);
         let request = WaitForAgents {
-            agents: input.agents.iter().map(ToString::to_string).collect(),
+            agents: words(&input.agents)?.into_iter().map(Into::into).collect(),
             any: input.any.unwrap_or_default(),
             timeout: SignedDuration::from_secs(seconds),
         };

@@ -35,7 +35,7 @@ impl Tool for WorktreeCreate {
     async fn call(input: Input, call: &Call<'_>) -> Result<JsonObject, Fault> {
         let name = input.name;
         let wishes = TreeWishes {
-            task: input.task_id.map(|task| task.id()).transpose()?,
+            task: input.task_id.map(|task| task.word()).transpose()?,
             base: input.base_ref,
             target: None,
             kind: TreeKind::Sealed,

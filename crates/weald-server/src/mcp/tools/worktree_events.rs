@@ -38,7 +38,7 @@ impl Tool for WorktreeEvents {
         let name = input.name.as_deref();
         let request = ListEvents {
             since: input.since.map(Seq),
-            task: input.task_id.map(|task| task.id()).transpose()?,
+            task: input.task_id.map(|task| task.word()).transpose()?,
             tree: name.map(|name| parsed("name", name)).transpose()?,
             limit: parsed::<NonZeroU64>("limit", &limit.to_string())?.get(),
         };

@@ -15,7 +15,7 @@ use crate::context::Context;
 /// worktrees that need a decision: land, keep or remove.
 #[derive(Args)]
 pub struct Spawn {
-    /// Task ID, or the subject of a new task
+    /// Task ID, its worktree, or the subject of a new task
     #[arg(value_name = "TASK", add = completion::tasks())]
     task: String,
     #[command(flatten)]

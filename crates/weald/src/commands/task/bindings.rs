@@ -6,7 +6,8 @@ use clap::{Args, ValueEnum};
 use weald_app::Failure;
 use weald_app::operations::Caller;
 use weald_app::operations::bindings::{BindTask, CloseTask, Closing, UnbindTask};
-use weald_core::id::{TaskId, Token};
+use weald_core::id::Token;
+use weald_core::meant::Word;
 use weald_core::name::SessionName;
 
 use super::{print_line, print_task};
@@ -18,10 +19,10 @@ use crate::context::Context;
 /// The status of the task changes only with --start, --owner or bind_advances.
 #[derive(Args)]
 pub struct Bind {
-    /// The task
+    /// Task ID, or its worktree, agent, branch or path
     #[arg(value_name = "ID", add = completion::tasks())]
-    id: TaskId,
-    /// The worktree
+    id: Word,
+    /// Worktree, task, agent, branch or path
     #[arg(value_name = "TREE", add = completion::trees())]
     tree: String,
     /// Start the task if it is pending
@@ -38,17 +39,17 @@ pub struct Bind {
 /// Unbind a task from its worktree
 #[derive(Args)]
 pub struct Unbind {
-    /// The task
+    /// Task ID, or its worktree, agent, branch or path
     #[arg(value_name = "ID", add = completion::tasks())]
-    id: TaskId,
+    id: Word,
 }
 
 /// Keep or remove a task's worktree and record the reason
 #[derive(Args)]
 pub struct Closeout {
-    /// The task
+    /// Task ID, or its worktree, agent, branch or path
     #[arg(value_name = "ID", add = completion::tasks())]
-    id: TaskId,
+    id: Word,
     /// Keep the worktree, or move it to the trash
     #[arg(value_name = "WHAT")]
     action: Action,

@@ -11,6 +11,7 @@ use weald_app::{Failure, StageView, TaskDetail, stages_in_words};
 use weald_core::Timestamp;
 use weald_core::cost::in_words;
 use weald_core::id::TaskId;
+use weald_core::meant::Word;
 use weald_core::name::SessionName;
 use weald_core::needs::TO_DECIDE;
 use weald_core::task::{Priority, Task as Record};
@@ -34,7 +35,7 @@ pub struct Add {
     acceptance: String,
     /// Task that must finish first (may be repeated)
     #[arg(long, value_name = "ID", value_delimiter = ',', add = completion::tasks())]
-    after: Vec<TaskId>,
+    after: Vec<Word>,
     /// Priority from P0 (highest) to P3 (lowest)
     #[arg(long, short, value_name = "P0..P3", default_value = "P2")]
     priority: Priority,
@@ -128,9 +129,9 @@ impl Ready {
 /// Show a task
 #[derive(Args)]
 pub struct Show {
-    /// The task (default: $WEALD_TASK)
+    /// Task ID, worktree, agent or branch (default: $WEALD_TASK)
     #[arg(value_name = "ID", add = completion::all_tasks())]
-    id: Option<TaskId>,
+    id: Option<Word>,
 }
 
 impl Show {
@@ -150,9 +151,9 @@ impl Show {
 /// Edit a task
 #[derive(Args)]
 pub struct Edit {
-    /// The task
+    /// Task ID, or its worktree, agent, branch or path
     #[arg(value_name = "ID", add = completion::tasks())]
-    id: TaskId,
+    id: Word,
     #[command(flatten)]
     texts: Texts,
     #[command(flatten)]
@@ -214,9 +215,9 @@ impl Edit {
 /// Change the dependencies of a task
 #[derive(Args)]
 pub struct Dep {
-    /// The task
+    /// Task ID, or its worktree, agent, branch or path
     #[arg(value_name = "ID", add = completion::tasks())]
-    id: TaskId,
+    id: Word,
     #[command(flatten)]
     dependencies: Dependencies,
     #[command(flatten)]
@@ -228,10 +229,10 @@ pub struct Dep {
 struct Dependencies {
     /// Add a dependency on this task (may be repeated)
     #[arg(long, value_name = "ID", value_delimiter = ',', add = completion::tasks())]
-    add: Vec<TaskId>,
+    add: Vec<Word>,
     /// Remove the dependency on this task (may be repeated)
     #[arg(long, value_name = "ID", value_delimiter = ',', add = completion::tasks())]
-    remove: Vec<TaskId>,
+    remove: Vec<Word>,
 }
 
 impl Dep {

@@ -7,7 +7,8 @@ use weald_app::operations::Caller;
 use weald_app::operations::claims::{ClaimTask, ClaimedTask, Move, MoveTask};
 use weald_app::{Failure, Report};
 use weald_core::agent::Verification;
-use weald_core::id::{TaskId, Token};
+use weald_core::id::Token;
+use weald_core::meant::Word;
 use weald_core::name::SessionName;
 use weald_core::{SignedDuration, Timestamp};
 
@@ -22,9 +23,9 @@ use crate::ui::{Out, left};
 /// Prints the token that every later step needs.
 #[derive(Args)]
 pub struct Claim {
-    /// The task (default: the next ready one by priority, then age)
+    /// Task ID, worktree or branch (default: the next ready one)
     #[arg(value_name = "ID", add = completion::tasks())]
-    id: Option<TaskId>,
+    id: Option<Word>,
     /// Time before others may take over (default: lease.ttl)
     #[arg(long, value_name = "15m", value_parser = duration)]
     ttl: Option<SignedDuration>,
@@ -77,7 +78,7 @@ fn print_claim(out: &mut Out, claimed: &ClaimedTask, now: Timestamp) -> io::Resu
 fn moved(
     context: &Context<'_>,
     caller: &Caller,
-    id: Option<TaskId>,
+    id: Option<Word>,
     to: Move,
 ) -> Result<u8, Failure> {
     let answer = context.perform_as(caller, MoveTask { id, to })?;
@@ -91,9 +92,9 @@ fn moved(
 /// A task under a claim.
 #[derive(Args)]
 struct HeldTask {
-    /// The task (default: $WEALD_TASK)
+    /// Task ID, worktree, agent or branch (default: $WEALD_TASK)
     #[arg(value_name = "ID", add = completion::tasks())]
-    id: Option<TaskId>,
+    id: Option<Word>,
     /// Token of your claim (default: $WEALD_TOKEN)
     ///
     /// $WEALD_TOKEN counts only if $WEALD_TASK is this task. At a terminal, the default is the token of your own claim.
@@ -224,9 +225,9 @@ impl Fail {
 /// For people, who need no lease.
 #[derive(Args)]
 pub struct Start {
-    /// The task
+    /// Task ID, or its worktree, agent, branch or path
     #[arg(value_name = "ID", add = completion::tasks())]
-    id: TaskId,
+    id: Word,
     /// Session that works on it (default: your own)
     #[arg(long, value_name = "NAME")]
     owner: Option<SessionName>,
@@ -247,9 +248,9 @@ impl Start {
 /// From then on, its holder can no longer update it.
 #[derive(Args)]
 pub struct Cancel {
-    /// The task
+    /// Task ID, or its worktree, agent, branch or path
     #[arg(value_name = "ID", add = completion::tasks())]
-    id: TaskId,
+    id: Word,
     /// Reason to record
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
@@ -270,9 +271,9 @@ impl Cancel {
 /// Reopen a finished, failed, blocked or cancelled task
 #[derive(Args)]
 pub struct Reopen {
-    /// The task
+    /// Task ID, or its worktree, agent, branch or path
     #[arg(value_name = "ID", add = completion::ended_tasks())]
-    id: TaskId,
+    id: Word,
     #[command(flatten)]
     session: SessionArg,
 }
