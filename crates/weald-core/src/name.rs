@@ -332,6 +332,20 @@ pub fn slug(subject: &str, max: usize) -> TreeName {
     TreeName::with_limit(text, max).unwrap_or_else(|_| TreeName("task".into()))
 }
 
+/// A tree name made from a branch: what can't be in a name becomes a dash.
+pub fn of_branch(branch: &str, max: usize) -> Result<TreeName, NameError> {
+    let mut text = String::new();
+    for c in branch.chars() {
+        if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') {
+            text.push(c);
+        } else if !text.is_empty() && !text.ends_with('-') {
+            text.push('-');
+        }
+    }
+    text.truncate(max);
+    TreeName::with_limit(text.trim_end_matches(['-', '.']), max)
+}
+
 /// The same name with a number behind it, cut so that it is no longer than `max`.
 pub fn numbered(name: &TreeName, number: u32, max: usize) -> Result<TreeName, NameError> {
     let suffix = format!("-{number}");
@@ -464,6 +478,23 @@ mod tests {
         ] {
             let name: SessionName = free.parse().unwrap();
             assert_eq!(name.require_free(), Ok(()), "{free}");
+        }
+    }
+
+    #[test]
+    fn u12_a_branch_gives_a_name() {
+        for (branch, max, expected) in [
+            ("feature/x", 64, "feature-x"),
+            ("fix", 64, "fix"),
+            ("JIRA-12/Fix_it.now", 64, "JIRA-12-Fix_it.now"),
+            ("ünder/x@2", 64, "nder-x-2"),
+            ("feature/long-name", 9, "feature-l"),
+            ("feature/x", 8, "feature"),
+        ] {
+            assert_eq!(of_branch(branch, max).unwrap().as_str(), expected);
+        }
+        for none in ["日本", "trash", "x/.lock"] {
+            assert!(of_branch(none, 64).is_err(), "{none}");
         }
     }
 

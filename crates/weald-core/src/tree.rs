@@ -210,6 +210,9 @@ pub struct Tree {
     /// True for a worktree that somebody else made: its branch is theirs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub adopted: bool,
+    /// True for a branch that was there before its worktree: it is the user's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub foreign_branch: bool,
     /// The tree whose branch this short-lived one lands on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scratch_for: Option<TreeName>,
@@ -265,6 +268,7 @@ impl Tree {
             runs: Vec::new(),
             sandbox: None,
             adopted: false,
+            foreign_branch: false,
             scratch_for: None,
             last_entered_at: None,
             entered_from: None,

@@ -132,7 +132,12 @@ impl Trees<'_> {
     }
 
     /// Where a branch left the target.
-    fn common_commit(&self, branch: &str, tip: &str, target: &str) -> Result<Base, TreeError> {
+    pub(super) fn common_commit(
+        &self,
+        branch: &str,
+        tip: &str,
+        target: &str,
+    ) -> Result<Base, TreeError> {
         let repository = self.repository();
         let known = repository.target(target)?;
         let known = known.ok_or_else(|| TreeError::UnknownBase {

@@ -96,6 +96,14 @@ impl Trees<'_> {
             let _ = self.registrations().remove(&registration);
         })?;
         step("create.branched");
+        if let Some(upstream) = &plan.upstream
+            && let Err(error) = self.follow_upstream(&tree.branch, upstream)
+        {
+            notes.push(format!(
+                "{} does not follow {upstream}: {error}",
+                tree.branch
+            ));
+        }
         self.go_on()?;
         if tree.kind == TreeKind::Linked {
             self.write_pointer(&building, &registration)?;

@@ -176,13 +176,14 @@ impl Trees<'_> {
             Some(id) => Some(self.engine.look(|tx| require_task_record(tx, id))?),
             None => None,
         };
-        let name = match (&new.name, &task) {
-            (Some(name), _) => self.name(name)?,
-            (None, Some(task)) => match &task.worktree {
+        let name = match (&new.name, &new.branch, &task) {
+            (Some(name), ..) => self.name(name)?,
+            (None, Some(branch), _) => self.name_of_branch(&self.chosen_branch(branch)?.branch)?,
+            (None, None, Some(task)) => match &task.worktree {
                 Some(bound) => bound.clone(),
                 None => self.free_name_for(task)?,
             },
-            (None, None) => match &new.scratch_for {
+            (None, None, None) => match &new.scratch_for {
                 Some(parent) => self.scratch_name(parent)?,
                 None => return Err(TreeError::NoTree),
             },

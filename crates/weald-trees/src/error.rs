@@ -126,6 +126,25 @@ pub enum TreeError {
         /// How many commits it holds that the target lacks, if that is known.
         commits: Option<u64>,
     },
+    /// There is no branch that a worktree could be for.
+    #[error("there is no branch {branch}")]
+    NoBranch {
+        branch: String,
+        /// The one that may have been meant.
+        nearest: Option<String>,
+    },
+    /// Several remotes have it, and nothing here.
+    #[error("several remotes have a branch {branch}: {}", .upstreams.join(", "))]
+    BranchOnRemotes {
+        branch: String,
+        upstreams: Vec<String>,
+    },
+    /// A remote's branch was named, and there is one of its name here.
+    #[error("there is a local branch {branch} for {upstream} already")]
+    BranchIsHere { branch: String, upstream: String },
+    /// Work lands on it, so it can't be where work is done.
+    #[error("{branch} is the branch that work lands on, so no worktree can be on it")]
+    BranchIsTarget { branch: String },
     /// The branch is in use by another worktree.
     #[error("branch {branch} is checked out in {}", .by.path.display())]
     BranchInUse { branch: String, by: Box<Holder> },

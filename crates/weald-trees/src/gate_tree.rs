@@ -126,6 +126,7 @@ impl<'a> Trees<'a> {
             refs: self.main_refs()?,
             target_tip: tip,
             replaced: None,
+            upstream: None,
             reused: false,
             dedicated: false,
             pool: true,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use weald_core::config::Slashes;
 use weald_core::id::TreeId;
-use weald_core::name::{TreeName, numbered, slug};
+use weald_core::name::{TreeName, numbered, of_branch, slug};
 use weald_core::naming::{TemplateValues, distinguishes, task_in, task_word, without_task};
 use weald_core::task::Task;
 use weald_git::RefName;
@@ -36,6 +36,14 @@ impl Trees<'_> {
             return Ok(TreeName::joined(text, max)?);
         }
         Ok(TreeName::with_limit(text, max)?)
+    }
+
+    /// The name of a tree for a branch that is there: by the profile's rule for slashes, else with dashes for them.
+    pub(super) fn name_of_branch(&self, branch: &str) -> Result<TreeName, TreeError> {
+        match self.name(branch) {
+            Ok(name) => Ok(name),
+            Err(_) => Ok(of_branch(branch, self.config.name_max)?),
+        }
     }
 
     /// The name of a task's tree.

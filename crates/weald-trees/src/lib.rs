@@ -13,6 +13,7 @@ mod create;
 mod differences;
 mod enter;
 mod error;
+mod existing;
 pub mod fetching;
 mod found;
 #[cfg(any(test, fuzzing))]

@@ -33,6 +33,8 @@ pub struct NewTree {
     pub kind: TreeKind,
     /// When the branch exists.
     pub branch_exists: BranchExists,
+    /// A branch of the user's that it is for, instead of one of its own.
+    pub branch: Option<String>,
     /// The tree whose branch a short-lived one lands on.
     pub scratch_for: Option<String>,
     /// Check out anew, whatever the pool has.

@@ -27,6 +27,8 @@ pub(super) struct Plan {
     pub refs: Vec<MainRef>,
     pub target_tip: Option<String>,
     pub replaced: Option<String>,
+    /// The remote's branch that a new branch follows.
+    pub upstream: Option<String>,
     pub reused: bool,
     pub dedicated: bool,
     /// Whether it may come from the pool.
@@ -130,15 +132,23 @@ impl Trees<'_> {
             None => None,
         };
         let target = self.target_of(new, parent.as_ref(), task)?;
-        let base = match &parent {
-            Some(parent) if new.base.is_none() => Base {
+        let chosen = match &new.branch {
+            Some(branch) => Some(self.chosen_branch(branch)?),
+            None => None,
+        };
+        let base = match (&parent, &chosen) {
+            (_, Some(chosen)) if chosen.branch == target => {
+                return Err(TreeError::BranchIsTarget { branch: target });
+            }
+            (_, Some(chosen)) => self.common_commit(&chosen.branch, &chosen.tip, &target)?,
+            (Some(parent), None) if new.base.is_none() => Base {
                 reference: parent.branch.clone(),
                 commit: parent.tip().to_owned(),
             },
             _ => self.base(new.base.as_deref(), &target, task, &mut notes)?,
         };
         let is_chosen = new.target.is_some() || new.base.is_some() || branch_of(task).is_some();
-        if !is_chosen && parent.is_none() {
+        if !is_chosen && parent.is_none() && chosen.is_none() {
             notes.extend(self.other_branch(&target, &base)?);
         }
         if self.config.tree_dirty_main == DirtyPolicy::Refuse
@@ -151,9 +161,20 @@ impl Trees<'_> {
             Ok::<_, StoreError>(TreeId(tx.next_number(Counter::Tree)?))
         })?;
         let raced = self.raced_task(new)?;
-        let layout = self.layout(id, &name, task.or(raced.as_ref()))?;
+        let mut layout = self.layout(id, &name, task.or(raced.as_ref()))?;
         notes.extend(layout.told.clone());
-        let (start, replaced) = self.branch_start(new, &name, &layout, &base)?;
+        let (start, replaced) = match &chosen {
+            Some(chosen) => {
+                layout.branch = chosen.branch.clone();
+                let reusing = NewTree {
+                    branch_exists: BranchExists::Reuse,
+                    ..new.clone()
+                };
+                self.existing_branch(&reusing, &name, &layout)?;
+                (chosen.tip.clone(), None)
+            }
+            None => self.branch_start(new, &name, &layout, &base)?,
+        };
         let reused = replaced.is_none() && self.branch_tip(&layout.branch)?.is_some();
         if layout.path.symlink_metadata().is_ok() {
             return Err(TreeError::Occupied {
@@ -169,6 +190,9 @@ impl Trees<'_> {
             target: target.clone(),
             task: task.map(|task| task.id.clone()),
             scratch_for: parent.map(|parent| parent.name),
+            foreign_branch: chosen
+                .as_ref()
+                .is_some_and(|known| known.upstream.is_none()),
             ..Tree::new(id, name, layout.path, base, now)
         };
         let target_tip = self.repository().target(&target)?;
@@ -182,6 +206,7 @@ impl Trees<'_> {
             start,
             pool: !new.no_pool,
             is_in_main,
+            upstream: chosen.and_then(|chosen| chosen.upstream),
             refs,
             target_tip,
             replaced,

@@ -11,6 +11,7 @@ use weald_core::config::{KEYS, Key};
 use weald_core::store::{AgentFilter, SessionSet, Store, TaskClass, TaskFilter};
 use weald_core::task::TaskStatus;
 use weald_core::tree::Tree;
+use weald_git::list_refs;
 use weald_store::{DATABASE_FILE, SqliteStore};
 
 use crate::ui::clean_line;
@@ -84,6 +85,31 @@ pub fn trees() -> ArgValueCandidates {
     })
 }
 
+/// Branches that a worktree can be for: those here, and those that only remotes have.
+pub fn branches() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        let Some(place) = place() else {
+            return Vec::new();
+        };
+        let names = ["refs/heads/", "refs/remotes/"];
+        let refs = list_refs(place.repository().common_dir(), &names).unwrap_or_default();
+        let of = |start: &str| {
+            let names = refs
+                .iter()
+                .filter_map(|known| known.name.strip_prefix(start));
+            names.map(str::to_owned).collect::<Vec<_>>()
+        };
+        let here = of(names[0]);
+        let is_new = |name: &String| {
+            let short = name.split_once('/').map_or("HEAD", |(_, short)| short);
+            short != "HEAD" && here.iter().all(|known| known != short)
+        };
+        let there: Vec<_> = of(names[1]).into_iter().filter(is_new).collect();
+        let all = here.iter().chain(&there).take(LIMIT as usize);
+        all.map(CompletionCandidate::new).collect()
+    })
+}
+
 /// Agents that are not over, with their tasks.
 pub fn agents() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
@@ -114,11 +140,15 @@ fn candidate(word: &impl ToString, about: &str) -> CompletionCandidate {
     CompletionCandidate::new(word.to_string()).help(Some(clean_line(about).into()))
 }
 
-fn store() -> Option<SqliteStore> {
+fn place() -> Option<Place> {
     let here = std::env::current_dir().ok()?;
     let environment = Environment::read();
     let (home, state) = (environment.home(), environment.state());
-    let place = Place::find(&here, home.as_deref(), state.as_deref()).ok()?;
+    Place::find(&here, home.as_deref(), state.as_deref()).ok()
+}
+
+fn store() -> Option<SqliteStore> {
+    let place = place()?;
     let known = place.private().join(DATABASE_FILE).exists();
     known
         .then(|| SqliteStore::open(place.private(), Arc::new(SystemClock)).ok())

@@ -26,6 +26,24 @@ pub(super) fn start(error: TreeError, message: String) -> Failure {
                 ))
                 .details(json!({"branch": branch, "commits": commits}))
         }
+        TreeError::NoBranch { branch, nearest } => {
+            let list = "git branch --all";
+            Failure::new("no_branch", exit::NOT_FOUND, message)
+                .hint(match &nearest {
+                    Some(near) => format!("did you mean {near}? to list them: {list}"),
+                    None => format!("to list them: {list}; for a new one: weald new NAME"),
+                })
+                .details(json!({"branch": branch, "nearest": nearest}))
+        }
+        TreeError::BranchOnRemotes { branch, upstreams } => refused("ambiguous_name")
+            .hint(format!("weald new --branch {}", upstreams[0]))
+            .details(json!({"branch": branch, "upstreams": upstreams})),
+        TreeError::BranchIsHere { branch, upstream } => refused("branch_exists")
+            .hint(format!("weald new --branch {branch}"))
+            .details(json!({"branch": branch, "upstream": upstream})),
+        TreeError::BranchIsTarget { branch } => refused("target_branch")
+            .hint(format!("to start from it: weald new NAME --base {branch}"))
+            .details(json!({"branch": branch})),
         TreeError::BranchInUse { branch, by } => {
             let leave = format!("git -C {} switch --detach", quoted(&by.path));
             refused("branch_in_use")

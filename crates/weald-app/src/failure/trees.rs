@@ -80,6 +80,10 @@ impl From<TreeError> for Failure {
             error @ (TreeError::Exists { .. }
             | TreeError::Occupied { .. }
             | TreeError::BranchExists { .. }
+            | TreeError::NoBranch { .. }
+            | TreeError::BranchOnRemotes { .. }
+            | TreeError::BranchIsHere { .. }
+            | TreeError::BranchIsTarget { .. }
             | TreeError::BranchInUse { .. }
             | TreeError::BranchClash { .. }
             | TreeError::NoCommit

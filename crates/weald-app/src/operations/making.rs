@@ -14,7 +14,7 @@ use crate::screen::clean_line;
 use crate::supervision::{defers, is_foreign_tree};
 use crate::{
     Adoption, Ask, BranchExists, Call, CreateOutcome, Created, Failure, Ground, NewTree,
-    Population, SetupReport, SyncOutcome, Synced, TreeView, Trees, exit, is_news,
+    Population, SetupReport, SyncOutcome, Synced, TreeError, TreeView, Trees, exit, is_news,
 };
 
 entries!(
@@ -61,6 +61,7 @@ impl TreeWishes {
             branch_exists: self.branch_exists,
             scratch_for,
             no_pool: self.no_pool,
+            branch: None,
             entry_of: None,
         }
     }
@@ -70,12 +71,14 @@ impl TreeWishes {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CreateTree {
-    /// Without one it is called after its task, or after the worktree that it is a scratch worktree of.
+    /// Without one it is called after its branch, its task, or the worktree that it is a scratch worktree of.
     pub name: Option<String>,
     /// What it is made of.
     pub wishes: TreeWishes,
     /// The worktree or task on whose branch a short-lived one lands.
     pub scratch_for: Option<String>,
+    /// A branch that is there, here or on one remote, instead of a new one.
+    pub branch: Option<String>,
 }
 
 /// A worktree that is ready.
@@ -108,8 +111,14 @@ impl Operation for CreateTree {
     type Output = CreatedTree;
 
     fn run(self, call: &Call<'_>) -> Result<CreatedTree, Failure> {
-        if self.name.is_none() && self.wishes.task.is_none() && self.scratch_for.is_none() {
+        let is_called = self.name.is_some() || self.branch.is_some();
+        if !is_called && self.wishes.task.is_none() && self.scratch_for.is_none() {
             return Err(nameless());
+        }
+        if self.branch.is_some() && (self.wishes.base.is_some() || self.scratch_for.is_some()) {
+            let message = "a worktree for a branch that is there starts from that branch";
+            return Err(Failure::new("usage", exit::USAGE, message)
+                .hint("leave out the base, and the worktree that a scratch one is for"));
         }
         let ground = call.ground()?;
         ground.warn_of_settings(call);
@@ -118,7 +127,19 @@ impl Operation for CreateTree {
         let progress = call.stage("creating the worktree");
         let parent = ground.tree_name(call, self.scratch_for.as_deref())?;
         let task = self.wishes.task(call, &ground)?;
-        let created = trees.create(&self.wishes.new_tree(self.name, task, parent))?;
+        let is_named = self.name.is_some();
+        let branch = self.branch.clone();
+        let new = NewTree {
+            branch: self.branch,
+            ..self.wishes.new_tree(self.name, task, parent)
+        };
+        let created = trees.create(&new).map_err(|error| match (&error, branch) {
+            (TreeError::Exists { .. } | TreeError::Name(_), Some(branch)) if !is_named => {
+                let hint = format!("give it another name: weald new NAME --branch {branch}");
+                Failure::from(error).hint(hint)
+            }
+            _ => error.into(),
+        })?;
         drop(progress);
         hint_at_set_up(call, &ground, &created);
         Ok(made(call, &ground, &trees, created))

@@ -41,6 +41,9 @@ impl Trees<'_> {
         let goes = match self.config.remove_branch {
             BranchPolicy::Keep => return Ok(BranchOutcome::KeptByPolicy),
             _ if tree.adopted => return Ok(BranchOutcome::KeptByPolicy),
+            // A branch that was there before goes only if that was said, and if all of it has landed.
+            BranchPolicy::Always if tree.foreign_branch => landed,
+            _ if tree.foreign_branch => return Ok(BranchOutcome::KeptByPolicy),
             BranchPolicy::Always => true,
             BranchPolicy::IfUnchanged if tip != tree.base.commit => {
                 return Ok(BranchOutcome::KeptByPolicy);

@@ -19,9 +19,15 @@ use crate::ui::{ACCENT, Out, paint};
 /// copied.
 #[derive(Args)]
 pub struct New {
-    /// Name of the worktree (default: from its task or from --for)
-    #[arg(value_name = "NAME", required_unless_present_any = ["task", "scratch"])]
+    /// Name of the worktree (default: from its branch, task or --for)
+    #[arg(value_name = "NAME", required_unless_present_any = ["task", "scratch", "branch"])]
     name: Option<String>,
+    /// Use this existing branch, from here or from a remote
+    ///
+    /// The worktree starts from the commits of the branch, and removing it keeps the branch. A branch that only a remote has is
+    /// created and follows it.
+    #[arg(long, value_name = "BRANCH", conflicts_with_all = ["base", "on_branch_exists", "scratch"], add = completion::branches())]
+    branch: Option<String>,
     #[command(flatten)]
     options: NewOptions,
     /// Create a short-lived worktree that lands on another one
@@ -102,6 +108,7 @@ impl New {
             name: self.name,
             wishes: self.options.wishes(),
             scratch_for: self.parent,
+            branch: self.branch,
         })?;
         context.ui.show(&answer, |out| told(out, &answer))?;
         Ok(CreateTree::exit(&answer))

@@ -97,7 +97,7 @@ pub struct Recover {
 #[derive(Args)]
 #[command(after_help = "Examples:\n  weald queue log -f\n  weald queue log 12")]
 struct Log {
-    /// Landing number (default: the one tested now, or the last)
+    /// Landing number, worktree or task (default: the newest log)
     #[arg(value_name = "LANDING")]
     landing: Option<Word>,
     /// Keep printing until the landing ends

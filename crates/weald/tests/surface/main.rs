@@ -2,6 +2,7 @@
 
 mod animation;
 mod apparmor;
+mod branches;
 mod commits;
 mod configuration;
 mod demo;
@@ -10,8 +11,8 @@ mod gate;
 mod help;
 mod listings;
 mod messages;
-mod projects;
 mod naming;
+mod projects;
 mod undo;
 mod widths;
 

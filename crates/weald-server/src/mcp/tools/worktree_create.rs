@@ -45,11 +45,11 @@ impl Tool for WorktreeCreate {
         match input.reuse == Some(true) {
             true => call.perform(EnsureTree { name, wishes }).await,
             false => {
-                let scratch_for = None;
                 let request = CreateTree {
                     name,
                     wishes,
-                    scratch_for,
+                    scratch_for: None,
+                    branch: None,
                 };
                 call.perform(request).await
             }
