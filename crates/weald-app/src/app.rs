@@ -96,6 +96,22 @@ impl App {
         self.person.get_or_init(look).clone()
     }
 
+    /// The same from another directory, as part of the same call.
+    pub(crate) fn elsewhere(&self, directory: PathBuf) -> Self {
+        Self {
+            narration: self.narration,
+            environment: self.environment.clone(),
+            directory,
+            overrides: self.overrides.clone(),
+            agent: self.agent.clone(),
+            only_reads: self.only_reads,
+            news: self.news.for_another(),
+            program: self.program.clone(),
+            at_terminal: self.at_terminal,
+            person: OnceLock::new(),
+        }
+    }
+
     /// The same for operations that only read.
     pub fn reading(mut self, only_reads: bool) -> Self {
         self.only_reads = only_reads;

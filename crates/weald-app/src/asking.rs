@@ -7,6 +7,7 @@ use weald_core::id::MessageId;
 use weald_core::landing::Strategy;
 use weald_core::meant::Word;
 
+use crate::CommitScope;
 use crate::operations::events::ListEvents;
 use crate::operations::looking::{DiffTree, ShowTree};
 use crate::operations::making::SyncTree;
@@ -172,6 +173,12 @@ pub struct LandWish {
     /// Leave it in the queue.
     #[serde(default)]
     pub no_wait: bool,
+    /// Keep the worktree; one that an agent works in stays anyway.
+    #[serde(default)]
+    pub keep: bool,
+    /// Commit these changes first. Only a person is asked about that.
+    #[serde(default)]
+    pub commit: Option<CommitScope>,
 }
 
 #[cfg(test)]

@@ -39,6 +39,8 @@ pub struct Authority {
 pub enum Mandate {
     /// The person's command lands at its end, so its agent may ask for that earlier.
     Land,
+    /// A shell that a person opened: what it asks for is a wish, and the person is asked when it has ended.
+    Wish,
     /// `weald run` lands nothing.
     Run,
     /// `--no-land`, or `work.land = false`.
@@ -65,7 +67,7 @@ impl Mandate {
 
     fn reason(self) -> &'static str {
         match self {
-            Self::Land => "it has ended",
+            Self::Land | Self::Wish => "it has ended",
             Self::Run => "`weald run` lands nothing",
             Self::Keep => "it was started with --no-land or work.land = false",
             Self::Person => "it is interactive, and the person with it decides when it ends",
@@ -118,7 +120,7 @@ pub enum NotAllowed {
     Shutdown,
     /// It speaks for nobody.
     #[error(
-        "a command under `weald run` has no session: it can read the board and its own worktree, but change nothing"
+        "a command in `weald run` or `weald shell` has no session: it can read the board and its own worktree, but change nothing"
     )]
     Nobody,
     /// It may not land.
@@ -154,10 +156,10 @@ impl NotAllowed {
 }
 
 impl Authority {
-    /// Refused without a mandate.
+    /// Refused to a run that neither may land nor has a person who is asked for it.
     pub fn permits_landing(&self) -> Result<(), NotAllowed> {
         match self.mandate {
-            Mandate::Land => Ok(()),
+            Mandate::Land | Mandate::Wish => Ok(()),
             _ => Err(self.no_mandate()),
         }
     }

@@ -42,6 +42,7 @@ pub mod rescues;
 pub mod runs;
 pub mod sandboxes;
 pub mod sessions;
+pub mod shells;
 pub mod snapshots;
 pub mod starts;
 pub mod tasks;
@@ -252,6 +253,7 @@ fn all() -> impl Iterator<Item = Entry> {
         install::entries(),
         entering::entries(),
         runs::entries(),
+        shells::entries(),
         sandboxes::entries(),
         transfers::entries(),
     ];

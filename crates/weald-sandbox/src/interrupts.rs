@@ -96,6 +96,20 @@ impl Cancel {
         }
     }
 
+    /// From here on signals do to this process what they do to any other again, also those that were for its command.
+    pub fn heed(&self) {
+        if let Source::Signals = self.0 {
+            CATCHING.store(false, Ordering::Release);
+            for signal in SIGNALS
+                .iter()
+                .chain(&[libc::SIGQUIT])
+                .chain(&sys::JOB_CONTROL)
+            {
+                sys::set_signal(*signal, libc::SIG_DFL);
+            }
+        }
+    }
+
     /// The same, also for the end of the terminal, where what was begun has to be taken back.
     pub fn catch_hangup(&self) {
         if let Source::Signals = self.0 {

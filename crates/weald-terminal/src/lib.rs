@@ -17,6 +17,7 @@ mod device;
 pub mod fuzzing;
 mod guarded;
 mod host;
+mod lent;
 mod picture;
 mod screen;
 mod socket;
@@ -25,6 +26,7 @@ pub mod wire;
 
 pub use device::{Pair, set_size, size_of};
 pub use host::{Handle, Host};
+pub use lent::Lent;
 pub use picture::Picture;
 pub use screen::{Screen, Size};
 pub use socket::{connect, listen};

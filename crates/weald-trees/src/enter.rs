@@ -39,6 +39,21 @@ impl Trees<'_> {
         Ok(TreeView { tree, ..view })
     }
 
+    /// Remembers that somebody goes in, for [`Self::entered_last`]. Their session stays where it is.
+    pub fn note_entered(&self, tree: &Tree, from: PathBuf) -> Result<Tree, TreeError> {
+        self.decide(tree, Durability::Process, TreeInput::Entered { from })
+    }
+
+    /// The worktree that was entered last, but for the one that the caller is in.
+    pub fn entered_last(&self) -> Result<Option<Tree>, TreeError> {
+        let here = self.place.inside();
+        let mut trees = self.records()?;
+        trees.retain(|tree| {
+            tree.is_live() && tree.last_entered_at.is_some() && Some(tree.path.as_path()) != here
+        });
+        Ok(trees.into_iter().max_by_key(|tree| tree.last_entered_at))
+    }
+
     /// Where a caller who leaves a tree goes: where its session came from, else where the tree was entered from last.
     pub fn way_back(&self, tree: &Tree) -> Result<PathBuf, TreeError> {
         let own = match self.actor() {

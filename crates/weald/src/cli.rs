@@ -21,8 +21,8 @@ use crate::commands::{
     adopt, agent, approve, attach, board, clean, completions, config, conflicts, cost, demo, diff,
     doctor, ensure, enter, events, habits, hook, init, inside, install, keep, land, list, man, mcp,
     msg, new, operate, path, phase, pool, ports, queue, race, rescue, restore, resume, revert, rm,
-    run, sandbox, session, setup, shell_init, snapshot, status, supervise_agent, sweep, sync, task,
-    tell_tracker, tell_user, trash, trust, undo, usage, vault, verify, work, worker,
+    run, sandbox, session, setup, shell, shell_init, snapshot, status, supervise_agent, sweep,
+    sync, task, tell_tracker, tell_user, trash, trust, undo, usage, vault, verify, work, worker,
 };
 use crate::completion;
 use crate::context::Context;
@@ -60,6 +60,7 @@ enum Command {
     Path(path::Path),
     Ports(ports::Ports),
     Run(run::Run),
+    Shell(shell::Shell),
     Enter(enter::Enter),
     Exit(enter::Exit),
     Diff(diff::Diff),
@@ -156,6 +157,7 @@ impl Cli {
             Some(Command::Path(command)) => command.run(context),
             Some(Command::Ports(command)) => command.run(context),
             Some(Command::Run(command)) => command.run(context),
+            Some(Command::Shell(command)) => command.run(context),
             Some(Command::Enter(command)) => command.run(context),
             Some(Command::Exit(command)) => command.run(context),
             Some(Command::Diff(command)) => command.run(context),
@@ -297,6 +299,7 @@ impl Cli {
                 Command::Mcp(_)
                 | Command::Completions(_)
                 | Command::Man(_)
+                | Command::ShellInit(_)
                 | Command::Sandbox(_)
                 | Command::Operate(_),
             ) => self.run(inside.context),

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::Call;
 use crate::authority::Authority;
 pub use crate::environment::{BROKER_PATH, BROKER_SECRET};
-use crate::{Failure, Ground, RunRequest, Trees};
+use crate::{Failure, Ground, LandWish, RunRequest, Trees};
 
 /// Opens a window for a run.
 pub trait Windows: Sync {
@@ -24,7 +24,7 @@ pub trait Window {
     fn grant(&self, request: &mut RunRequest);
 
     /// Answers the run while `work` goes on. The mandate ends with it: what the run asked to land and is not being moved
-    /// yet does not land.
+    /// yet does not land. The answer is the newest wish of a run that may only wish.
     fn serve_while(
         &self,
         call: &Call<'_>,
@@ -32,5 +32,5 @@ pub trait Window {
         trees: &Trees<'_>,
         authority: Authority,
         work: &mut dyn FnMut(),
-    ) -> io::Result<()>;
+    ) -> io::Result<Option<LandWish>>;
 }

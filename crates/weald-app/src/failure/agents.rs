@@ -25,6 +25,12 @@ impl Failure {
         )
     }
 
+    /// A shell is for a person.
+    pub fn shell_without_terminal() -> Self {
+        let message = "a shell needs a terminal on stdin and stdout";
+        Self::new("no_terminal", exit::USAGE, message).hint("weald run NAME -- CMD")
+    }
+
     /// Its record says that it runs, and nobody answers.
     pub fn terminal_out_of_reach(id: AgentId) -> Self {
         let message = format!("the terminal of {id} can't be reached");

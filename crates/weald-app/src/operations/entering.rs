@@ -9,7 +9,10 @@ use weald_core::id::TaskId;
 use weald_core::tree::Tree;
 
 use super::Operation;
-use crate::{Call, Failure, Ground, LockAtEnd, RemoveRequest, TreeError, TreeView, Trees, Upkeep};
+use crate::{
+    Call, Failure, Ground, LockAtEnd, RemoveRequest, TreeError, TreeView, Trees, Upkeep, exit,
+    is_news,
+};
 
 entries!(EnterTree, ExitTree);
 
@@ -28,7 +31,7 @@ pub const VARIABLES: [&str; 7] = [
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EnterTree {
-    /// Which one.
+    /// Which one; `-` is the one that was entered last.
     pub tree: String,
 }
 
@@ -54,11 +57,20 @@ impl Operation for EnterTree {
             Some(back) if ground.place.inside().is_some() => PathBuf::from(back),
             _ => call.directory().clone(),
         };
-        let name = ground.tree(call, &self.tree)?.name;
+        let name = match self.tree.as_str() {
+            LAST => trees.entered_last()?.ok_or_else(none_entered)?.name,
+            _ => ground.tree(call, &self.tree)?.name,
+        };
         let view = trees.enter(Some(name.as_str()), back.clone())?;
         warn_of_owner(call, &ground, view.tree.task.as_ref())?;
         call.tell(&ground.engine);
         let tree = &view.tree;
+        let unconfined = format!(
+            "enter does not sandbox: what you run in {name} can write all that you can (weald shell {name} does)"
+        );
+        if is_news(&ground.place, &unconfined) {
+            call.note(&unconfined);
+        }
         let path = tree.path.clone();
         let task = tree.task.as_ref().map(ToString::to_string);
         let ports = tree.ports;
@@ -80,8 +92,20 @@ impl Operation for EnterTree {
     }
 }
 
+/// The word for the worktree that was entered last.
+pub(super) const LAST: &str = "-";
+
+pub(super) fn none_entered() -> Failure {
+    let message = "you have not entered another worktree yet";
+    Failure::new("tree_not_found", exit::NOT_FOUND, message).hint("weald list")
+}
+
 /// Warns a person who enters a worktree in which another session works: nothing keeps the two apart there.
-fn warn_of_owner(call: &Call<'_>, ground: &Ground, task: Option<&TaskId>) -> Result<(), Failure> {
+pub(super) fn warn_of_owner(
+    call: &Call<'_>,
+    ground: &Ground,
+    task: Option<&TaskId>,
+) -> Result<(), Failure> {
     let Some(task) = task else { return Ok(()) };
     let me = call.quiet_session(&ground.engine)?;
     let contest = ground.engine.contest(&me, task)?;
@@ -193,11 +217,22 @@ fn entered_ground(call: &Call<'_>) -> Result<Ground, Failure> {
     }
 }
 
+fn known_back(call: &Call<'_>) -> Option<PathBuf> {
+    let back = call.environment.get("WEALD_BACK").map(PathBuf::from)?;
+    back.is_dir().then_some(back)
+}
+
+impl Call<'_> {
+    /// The directory in main that the shell came from, else main's own.
+    pub(super) fn came_from(&self, main: &Path) -> PathBuf {
+        let back = known_back(self).filter(|back| back.starts_with(main));
+        back.unwrap_or_else(|| main.to_owned())
+    }
+}
+
 /// Where to go: where the shell came from, else as the session or the worktree remembers it.
 fn way_back(call: &Call<'_>, trees: &Trees<'_>, tree: &Tree) -> Result<PathBuf, Failure> {
-    let known = call.environment.get("WEALD_BACK").map(PathBuf::from);
-    let known = known.filter(|back| back.is_dir() && !back.starts_with(&tree.path));
-    let back = match known {
+    let back = match known_back(call).filter(|back| !back.starts_with(&tree.path)) {
         Some(back) => back,
         None => trees.way_back(tree)?,
     };

@@ -1,5 +1,8 @@
 //! Bringing work to its target, taking it back, and the queue in which that happens.
 
+use std::ops::Not;
+use std::path::PathBuf;
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use weald_core::config::Gate;
 use weald_core::id::{LandingId, TaskId, Token};
@@ -111,10 +114,16 @@ impl From<Landing> for OneLanding {
 }
 
 /// What became of landings.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Landed {
     /// Those that were asked for, or that were open.
     pub landings: Vec<LandingView>,
+    /// In a shell of `weald shell`: a person is asked when that ends, and nothing has landed yet.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub wished: bool,
+    /// Where the caller's shell goes: the worktree that it was in is gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub back: Option<PathBuf>,
     /// Whether something landed that no test command was set up for: nobody should believe that it was tested.
     #[serde(skip)]
     pub untested: bool,
@@ -138,6 +147,7 @@ impl Landed {
             landings: landings.into_iter().map(view).collect(),
             untested,
             signal,
+            ..Self::default()
         }
     }
 
@@ -188,6 +198,8 @@ pub struct LandTrees {
     pub message: Option<String>,
     /// For the task that this completes.
     pub report: Option<String>,
+    /// The caller's shell leaves the worktree that it is in if that is removed, so being in it does not keep it.
+    pub leaves: bool,
 }
 
 impl Operation for LandTrees {
@@ -215,6 +227,56 @@ impl Operation for LandTrees {
 
     fn run(self, call: &Call<'_>) -> Result<Landed, Failure> {
         let ground = call.landing_ground()?;
+        match (self.leaves, ground.place.inside()) {
+            (true, Some(_)) => self.run_and_leave(call, &ground),
+            _ => self.run_here(call, ground),
+        }
+    }
+
+    /// A run lands its own commits, as configured; its worktree stays. In a shell it is a wish.
+    fn run_inside(&self, broker: &dyn Broker, call: &Call<'_>) -> Inside<Landed> {
+        if self.names.len() > 1 || self.at_conflict == OnConflict::Leave || self.force {
+            return Some(Err(Failure::not_allowed_inside()));
+        }
+        let wish = LandWish {
+            tree: call.anywhere(self.names.first().map(String::as_str)),
+            strategy: self.strategy,
+            report: self.report.clone(),
+            dry_run: self.dry_run,
+            no_wait: self.no_wait,
+            keep: self.keep,
+            commit: self.commit,
+            message: self.message.clone(),
+        };
+        Some(asked(broker, call, Ask::Land(wish)))
+    }
+
+    fn exit(landed: &Landed) -> u8 {
+        landed.exit()
+    }
+}
+
+impl LandTrees {
+    /// Lands as from the main checkout.
+    fn run_and_leave(mut self, call: &Call<'_>, ground: &Ground) -> Result<Landed, Failure> {
+        let named = self.names.iter().map(|word| ground.tree(call, word));
+        let mut named = named.collect::<Result<Vec<_>, _>>()?;
+        if named.is_empty() {
+            named.push(ground.trees(call)?.named(None)?);
+        }
+        self.names = named.iter().map(|tree| tree.name.to_string()).collect();
+        let main = ground.place.root();
+        let app = &call.app.elsewhere(main.clone());
+        let outside = Call { app, ..*call };
+        let landed = self.run_here(&outside, outside.landing_ground()?)?;
+        let is_gone = !call.directory().is_dir();
+        Ok(Landed {
+            back: is_gone.then(|| call.came_from(&main)),
+            ..landed
+        })
+    }
+
+    fn run_here(self, call: &Call<'_>, ground: Ground) -> Result<Landed, Failure> {
         ground.warn_of_settings(call);
         if self.force {
             call.refuse_agent("--force")?;
@@ -255,32 +317,6 @@ impl Operation for LandTrees {
         worked(call, ground, &ids, &request, mode)
     }
 
-    /// A run lands its own commits, as configured; its worktree stays.
-    fn run_inside(&self, broker: &dyn Broker, call: &Call<'_>) -> Inside<Landed> {
-        if self.names.len() > 1
-            || self.at_conflict == OnConflict::Leave
-            || self.commit.is_some()
-            || self.force
-        {
-            return Some(Err(Failure::not_allowed_inside()));
-        }
-        let wish = LandWish {
-            tree: call.anywhere(self.names.first().map(String::as_str)),
-            strategy: self.strategy,
-            message: self.message.clone(),
-            report: self.report.clone(),
-            dry_run: self.dry_run,
-            no_wait: self.no_wait,
-        };
-        Some(asked(broker, call, Ask::Land(wish)))
-    }
-
-    fn exit(landed: &Landed) -> u8 {
-        landed.exit()
-    }
-}
-
-impl LandTrees {
     fn request(
         &self,
         call: &Call<'_>,

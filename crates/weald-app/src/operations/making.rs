@@ -97,7 +97,7 @@ pub struct CreatedTree {
     pub setup: Option<SetupReport>,
     /// What asked for an end while it was made: that is part of the answer.
     #[serde(skip)]
-    signal: Option<u8>,
+    pub(super) signal: Option<u8>,
 }
 
 impl CreatedTree {
@@ -262,11 +262,7 @@ impl Operation for EnsureTree {
         if let Some(task) = task.as_ref().or(bound.as_ref()) {
             refuse_contest(call, &ground, task)?;
         }
-        call.cancel.catch();
-        let progress = call.stage("creating the worktree");
-        let created = trees.ensure(&self.wishes.new_tree(name, task, None))?;
-        drop(progress);
-        let made = made(call, &ground, &trees, created);
+        let made = ensured(call, &ground, &trees, name, task, self.wishes)?;
         Ok(EnsuredTree::Tree(Box::new(made)))
     }
 
@@ -278,10 +274,26 @@ impl Operation for EnsureTree {
     }
 }
 
+/// The worktree, as it is or created. An end that is asked for meanwhile is part of the answer.
+pub(super) fn ensured(
+    call: &Call<'_>,
+    ground: &Ground,
+    trees: &Trees<'_>,
+    name: Option<String>,
+    task: Option<TaskId>,
+    wishes: TreeWishes,
+) -> Result<CreatedTree, Failure> {
+    call.cancel.catch();
+    let progress = call.stage("creating the worktree");
+    let created = trees.ensure(&wishes.new_tree(name, task, None))?;
+    drop(progress);
+    Ok(made(call, ground, trees, created))
+}
+
 impl EnsureTree {
     /// The worktree by its own name if it is there, and its task. Any other word is the name of a new one, unless it says that
     /// it is something else.
-    fn meant(
+    pub(super) fn meant(
         &self,
         call: &Call<'_>,
         ground: &Ground,

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use serde::{Deserialize, Serialize};
 use weald_core::SignedDuration;
 use weald_core::error_code::ErrorCode;
+use weald_core::tree::Tree;
 
 use super::Operation;
 use crate::agents::by_hand::ByHand;
@@ -12,7 +13,7 @@ use crate::agents::drivers::Meant;
 use crate::foreground::Held;
 use crate::hidden_files::named_files_unseen;
 use crate::supervision::Guest;
-use crate::{Agents, Call, Failure, RunRequest, RunSandbox, exit};
+use crate::{Agents, Call, Failure, Ground, LandWish, Mandate, RunRequest, RunSandbox, exit};
 
 entries!(RunInTree);
 
@@ -45,7 +46,9 @@ impl Operation for RunInTree {
     type Output = Ran;
 
     fn run(self, call: &Call<'_>) -> Result<Ran, Failure> {
-        self.attempt(call).map_err(as_run_failure)
+        let attempt = || self.attempt(call, &call.ground()?, Mandate::Run);
+        let run = attempt().map_err(as_run_failure)?;
+        Ok(Ran { exit: run.exit })
     }
 
     fn exit(ran: &Ran) -> u8 {
@@ -53,9 +56,20 @@ impl Operation for RunInTree {
     }
 }
 
+/// A command that ran, and what it asked to land where its person decides about that.
+pub(super) struct Finished {
+    pub exit: u8,
+    pub tree: Tree,
+    pub wish: Option<LandWish>,
+}
+
 impl RunInTree {
-    fn attempt(self, call: &Call<'_>) -> Result<Ran, Failure> {
-        let ground = call.ground()?;
+    pub(super) fn attempt(
+        self,
+        call: &Call<'_>,
+        ground: &Ground,
+        mandate: Mandate,
+    ) -> Result<Finished, Failure> {
         let trees = ground.trees(call)?;
         let name = ground.tree_name(call, self.tree.as_deref())?;
         let mut request = trees.prepare_run(name.as_deref(), self.sandbox)?;
@@ -86,7 +100,7 @@ impl RunInTree {
         window.grant(&mut request);
         let guest = Guest::arrive(&ground.engine, agent, &request.tree)?;
         guest.grant(&mut request);
-        let authority = guest.authority(&request.tree);
+        let authority = guest.authority(&request.tree, mandate);
         let tree = trees.begin_run(&request, &program)?;
         let arguments = self.command.iter().skip(1).map(AsRef::as_ref);
         let hidden = named_files_unseen(request.policy.as_ref(), arguments);
@@ -98,12 +112,13 @@ impl RunInTree {
             timeout: self.timeout,
             max_output: self.max_output,
         };
+        let mut wish = None;
         let run = || {
             let (mut held, mut ended) = (Some(held), None);
             let mut work = || {
                 ended = held.take().map(|held| held.start(call)?.wait(call));
             };
-            window.serve_while(call, &ground, &trees, authority, &mut work)?;
+            wish = window.serve_while(call, ground, &trees, authority, &mut work)?;
             ended.ok_or_else(Failure::bug).flatten()
         };
         let (ended, failed) = trees.with_fresh_target(&tree, || trees.with_snapshots(&tree, run));
@@ -127,8 +142,10 @@ impl RunInTree {
             ));
         }
         call.tell(&ground.engine);
-        Ok(Ran {
+        Ok(Finished {
             exit: exit::of(ended?),
+            tree: after,
+            wish,
         })
     }
 }
@@ -149,7 +166,7 @@ fn warn_of_sandbox(call: &Call<'_>, request: &RunRequest) {
 }
 
 /// A run's exit code is the command's; what is weald's own has codes that commands rarely use.
-fn as_run_failure(mut failure: Failure) -> Failure {
+pub(super) fn as_run_failure(mut failure: Failure) -> Failure {
     failure = failure.accepting_by("--sandbox landlock");
     failure.exit = match failure.code {
         ErrorCode::SandboxUnavailable => exit::NOT_EXECUTABLE,

@@ -27,8 +27,8 @@ impl Guest {
         request.environment.extend(variable);
     }
 
-    /// What it may ask: nothing in its caller's name, and no landing.
-    pub fn authority(&self, tree: &Tree) -> Authority {
+    /// What it may ask: nothing in its caller's name.
+    pub fn authority(&self, tree: &Tree, mandate: Mandate) -> Authority {
         Authority {
             session: self.0.clone(),
             task: tree.task.clone(),
@@ -37,7 +37,7 @@ impl Guest {
             branch: tree.branch.clone(),
             path: tree.path.clone(),
             agent: None,
-            mandate: Mandate::Run,
+            mandate,
         }
     }
 

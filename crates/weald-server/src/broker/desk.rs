@@ -170,7 +170,10 @@ impl<'a> Desk<'a> {
             .with("session", &own.session)
             .with("tree", &own.tree)
             .with("unread", &unread)
-            .with("lands", &(own.mandate == Mandate::Land))
+            .with(
+                "lands",
+                &matches!(own.mandate, Mandate::Land | Mandate::Wish),
+            )
             .with("mcp_aliases", self.trees.config.mcp_aliases.as_str());
         if let Some(agent) = own.agent {
             reply = reply.with("lead", &self.engine.agent(agent)?.spawned_by);

@@ -6,12 +6,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use weald_app::landing::{Mode, exit_of, work_landings};
 use weald_app::operations::Caller;
-use weald_app::operations::landing::LandingView;
+use weald_app::operations::landing::{Landed, LandingView};
 use weald_app::progress::WordsAlone;
 use weald_app::window::{Window, Windows};
 use weald_app::{
-    Authority, Call, Failure, Ground, LandRequest, LandWish, Landings, NotAllowed, OwnProgram,
-    RecordError, RunRequest, Trees,
+    Authority, Call, Dirty, Failure, Ground, LandRequest, LandWish, Landings, Mandate, NotAllowed,
+    OwnProgram, RecordError, RunRequest, TreeView, Trees, exit,
 };
 use weald_core::agent::{FinalReport, Verification};
 use weald_core::agent_rules::AgentRefusal;
@@ -55,7 +55,7 @@ impl Window for Open {
         trees: &Trees<'_>,
         authority: Authority,
         work: &mut dyn FnMut(),
-    ) -> io::Result<()> {
+    ) -> io::Result<Option<LandWish>> {
         let lander = RunsLander {
             call,
             asked: Mutex::default(),
@@ -64,8 +64,9 @@ impl Window for Open {
         let desk = Desk::new(&ground.engine, trees, source, authority, &lander);
         self.broker.serve_while(&desk, || {
             work();
-            let asked = lander.end_mandate();
+            let (asked, wish) = lander.end_mandate();
             let _ = Landings::new(trees).withdraw(&asked);
+            wish
         })
     }
 }
@@ -76,6 +77,8 @@ struct Asked {
     /// Whether the run is over: nothing more is queued.
     ended: bool,
     landings: Vec<LandingId>,
+    /// What the person is asked about.
+    wish: Option<LandWish>,
 }
 
 /// Lands what a run asks for.
@@ -88,6 +91,12 @@ struct RunsLander<'a> {
 impl Lander for RunsLander<'_> {
     /// As the agent's own call would be: nothing that its owner loosened for this run counts.
     fn land(&self, authority: &Authority, wish: &LandWish) -> Result<Reply, Failure> {
+        if authority.mandate == Mandate::Wish {
+            return self.note_wish(authority, wish);
+        }
+        if wish.commit.is_some() {
+            return Err(Failure::not_allowed_inside());
+        }
         let session = authority.session.as_ref().ok_or(NotAllowed::Nobody)?;
         // The terminal is the run's.
         let progress = &WordsAlone(self.call.progress);
@@ -152,11 +161,28 @@ impl RunsLander<'_> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From here on nothing is queued; the answer is what was.
-    fn end_mandate(&self) -> Vec<LandingId> {
+    /// From here on nothing is queued and no wish counts; the answer is what was.
+    fn end_mandate(&self) -> (Vec<LandingId>, Option<LandWish>) {
         let mut asked = self.asked();
         asked.ended = true;
-        asked.landings.clone()
+        (asked.landings.clone(), asked.wish.take())
+    }
+
+    /// Keeps a wish for the person. What could not land as it is now is refused while they can still mend it.
+    fn note_wish(&self, authority: &Authority, wish: &LandWish) -> Result<Reply, Failure> {
+        let ground = self.call.ground()?;
+        let trees = ground.trees(self.call)?;
+        require_something(&trees.look(Some(authority.tree.as_str()))?, wish)?;
+        let mut asked = self.asked();
+        if asked.ended {
+            return Err(authority.no_mandate().into());
+        }
+        asked.wish = Some(wish.clone());
+        let landed = Landed {
+            wished: true,
+            ..Landed::default()
+        };
+        Ok(Reply::of(&landed))
     }
 
     /// Queues what was asked for, unless the run is over by now.
@@ -195,5 +221,28 @@ impl RunsLander<'_> {
             Ok(_) | Err(RecordError::Refused(AgentRefusal::Reported { .. })) => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+}
+
+/// Refuses a wish that would land nothing, or not all that the person sees.
+fn require_something(view: &TreeView, wish: &LandWish) -> Result<(), Failure> {
+    let name = &view.tree.name;
+    let is_dirty = view.dirty == Dirty::Known(true);
+    let refused = |code, message: String| Failure::new(code, exit::REFUSED, message);
+    match (is_dirty, wish.commit) {
+        (true, None) => Err(refused(
+            "tree_dirty",
+            format!("{name} has uncommitted changes, which would not land"),
+        )
+        .hint("commit them, or: weald land --commit=all -m MESSAGE")),
+        (false, _) if view.ahead == Some(0) => Err(refused(
+            "nothing_to_land",
+            format!(
+                "nothing to land: {name} has no commits that {} lacks",
+                view.tree.target
+            ),
+        )
+        .hint("git status")),
+        _ => Ok(()),
     }
 }

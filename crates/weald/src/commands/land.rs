@@ -10,6 +10,7 @@ use weald_app::{CommitScope, OnConflict};
 use weald_core::id::Token;
 use weald_core::landing::Strategy;
 
+use super::shell_init::Moves;
 use crate::completion;
 use crate::context::Context;
 
@@ -125,6 +126,7 @@ impl Land {
             }),
             message: (!self.message.is_empty()).then(|| self.message.join("\n\n")),
             report: self.report,
+            leaves: Moves::is_possible(context),
         };
         answer(context, &caller, request)
     }

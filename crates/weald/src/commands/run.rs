@@ -37,11 +37,21 @@ pub struct Run {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum SandboxArg {
+pub enum SandboxArg {
     Full,
     Landlock,
     /// No sandbox
     Off,
+}
+
+impl SandboxArg {
+    pub fn as_sandbox(self) -> RunSandbox {
+        match self {
+            Self::Full => RunSandbox::Level(Level::Full),
+            Self::Landlock => RunSandbox::Level(Level::Landlock),
+            Self::Off => RunSandbox::Off,
+        }
+    }
 }
 
 impl Run {
@@ -49,11 +59,7 @@ impl Run {
         let ran = context.perform(RunInTree {
             tree: self.name,
             timeout: self.timeout,
-            sandbox: self.sandbox.map(|sandbox| match sandbox {
-                SandboxArg::Full => RunSandbox::Level(Level::Full),
-                SandboxArg::Landlock => RunSandbox::Level(Level::Landlock),
-                SandboxArg::Off => RunSandbox::Off,
-            }),
+            sandbox: self.sandbox.map(SandboxArg::as_sandbox),
             max_output: self.max_output,
             command: self.command,
         })?;

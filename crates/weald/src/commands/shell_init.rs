@@ -83,10 +83,14 @@ pub struct Moves<'a> {
 }
 
 impl Moves<'_> {
+    /// Whether the caller's shell has the script, so that it can be moved.
+    pub fn is_possible(context: &Context<'_>) -> bool {
+        file_of(context).is_some()
+    }
+
     /// Tells the shell, if it has the script; false if it has not.
     pub fn tell(&self, context: &Context<'_>) -> Result<bool, Failure> {
-        let named = context.environment.get(CD_FILE).map(PathBuf::from);
-        let Some(path) = named.filter(|path| path.is_absolute()) else {
+        let Some(path) = file_of(context) else {
             return Ok(false);
         };
         let mut entries = vec![format!("cd={}", self.to.display())];
@@ -110,4 +114,10 @@ impl Moves<'_> {
             .map_err(|source| Failure::file(&path, &source))?;
         Ok(true)
     }
+}
+
+/// The file that the script made.
+fn file_of(context: &Context<'_>) -> Option<PathBuf> {
+    let named = context.environment.get(CD_FILE).map(PathBuf::from);
+    named.filter(|path| path.is_absolute())
 }

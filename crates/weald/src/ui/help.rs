@@ -17,8 +17,8 @@ pub(super) const GROUPS: &[(&str, &[&str])] = &[
     (
         "Work in worktrees",
         &[
-            "new", "ensure", "list", "status", "show", "run", "enter", "exit", "path", "diff",
-            "sync", "pool", "ports", "setup", "adopt",
+            "new", "ensure", "list", "status", "show", "shell", "run", "enter", "exit", "path",
+            "diff", "sync", "pool", "ports", "setup", "adopt",
         ],
     ),
     (

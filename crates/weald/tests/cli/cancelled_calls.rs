@@ -72,6 +72,7 @@ fn land(tree: &str) -> LandTrees {
         force: false,
         stop_on_conflict: false,
         at_conflict: OnConflict::Abort,
+        leaves: false,
         commit: None,
         message: None,
         report: None,

@@ -13,6 +13,7 @@ mod listings;
 mod messages;
 mod naming;
 mod projects;
+mod shell;
 mod undo;
 mod widths;
 

@@ -150,6 +150,23 @@ fn x15_without_a_mandate_nothing_lands_and_the_refusal_names_the_persons_command
 }
 
 #[test]
+fn u5_a_shell_may_wish_to_land_its_own_worktree_and_nothing_more() {
+    let shell = Authority {
+        session: None,
+        token: None,
+        mandate: Mandate::Wish,
+        ..own()
+    };
+    let wish = |tree: Option<&str>| json!({"ask": {"op": "land", "tree": tree, "commit": "all"}});
+    assert_eq!(decide(&shell, wish(None)), Ok(()));
+    assert_eq!(decide(&shell, wish(Some("fix"))), Ok(()));
+    let refusal = decide(&shell, wish(Some("other"))).unwrap_err();
+    assert!(refusal.contains("not this run's own worktree"), "{refusal}");
+    let refusal = decide(&shell, json!({"ask": {"op": "sync"}})).unwrap_err();
+    assert!(refusal.contains("has no session"), "{refusal}");
+}
+
+#[test]
 fn x24_a_run_without_a_session_reads_and_changes_nothing() {
     let nobody = Authority {
         session: None,

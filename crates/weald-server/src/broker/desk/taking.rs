@@ -38,8 +38,8 @@ impl Desk<'_> {
 
     /// Lands it as the run's session may.
     pub(super) fn land(&self, wish: &LandWish) -> Result<Reply, Failure> {
-        let words = wish.report.as_ref().map_or(0, String::len);
-        if words > limits::TEXT {
+        let words = [&wish.report, &wish.message].into_iter().flatten();
+        if words.map(String::len).sum::<usize>() > limits::TEXT {
             return Err(too_long());
         }
         let busy = |_| {

@@ -65,6 +65,7 @@ impl Tool for Land {
             commit: None,
             message: input.message,
             report: input.report,
+            leaves: false,
         };
         let caller = Caller {
             token,

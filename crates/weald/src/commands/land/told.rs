@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use weald_app::landing::DRY_RUN;
+use weald_app::operations::entering::VARIABLES;
 use weald_app::operations::landing::{Landed, LandingView};
 use weald_app::operations::{Caller, Operation};
 use weald_app::{Failure, LeftConflict};
@@ -12,6 +13,7 @@ use weald_core::landing::{Cleanup, Landing, LandingStatus, Strategy};
 use weald_core::signature::Signature;
 
 use crate::commands::inside::Inside;
+use crate::commands::shell_init::Moves;
 use crate::context::Context;
 use crate::ui::{
     ACCENT, DIM, ERROR, Out, WARNING, clean, clean_line, indented, joined, paint,
@@ -27,6 +29,12 @@ pub fn answer<O: Operation<Output = Landed>>(
     let landed = context.perform_as(caller, request)?;
     let is_inside = Inside::of(context).is_some();
     context.ui.show(&landed, |out| {
+        if landed.wished {
+            return writeln!(
+                out,
+                "noted: weald asks whether to land it when this shell ends (exit)"
+            );
+        }
         if landed.landings.is_empty() {
             writeln!(out, "nothing is waiting to land")?;
         }
@@ -47,6 +55,20 @@ pub fn answer<O: Operation<Output = Landed>>(
             false => Ok(()),
         }
     })?;
+    if let Some(back) = &landed.back {
+        let moves = Moves {
+            to: back,
+            set: &[],
+            unset: &VARIABLES,
+        };
+        // It has landed, whatever became of the shell's file.
+        if !moves.tell(context).unwrap_or_default() {
+            context.note(&format!(
+                "this directory was removed; go back: cd {}",
+                back.display()
+            ));
+        }
+    }
     Ok(O::exit(&landed))
 }
 

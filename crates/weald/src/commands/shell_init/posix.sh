@@ -1,8 +1,8 @@
-# weald for this shell: `enter` and `exit` change the directory. Made by `weald shell-init`.
+# weald for this shell: `enter` and `exit` change the directory; so does `land` if it removes the worktree. Made by `weald shell-init`.
 weald() {
   local file code entry
   case " $* " in
-    *" enter "* | *" exit "*) ;;
+    *" enter "* | *" exit "* | *" land "*) ;;
     *) command WEALD "$@"; return ;;
   esac
   if [ -n "${COMPLETE-}" ] || ! file="$(command mktemp "${TMPDIR:-/tmp}/weald-cd.XXXXXXXX")"; then

@@ -1,6 +1,6 @@
-# weald for this shell: `enter` and `exit` change the directory. Made by `weald shell-init`.
+# weald for this shell: `enter` and `exit` change the directory; so does `land` if it removes the worktree. Made by `weald shell-init`.
 function weald
-  if set -q COMPLETE; or not string match -qr '^(enter|exit)$' -- $argv
+  if set -q COMPLETE; or not string match -qr '^(enter|exit|land)$' -- $argv
     command WEALD $argv
     return
   end
