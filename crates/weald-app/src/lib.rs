@@ -99,10 +99,11 @@ pub use weald_trees::{
     quoted, read_only_home, run_if_inside,
 };
 pub use weald_upkeep::{
-    AdoptedCopy, Became, Candidate, Checkup, CleanReport, CleanRequest, Code, Compared, Evicted,
-    Finding, Freeing, Freshness, KeptTree, LockAtEnd, LockSweep, NotEvicted, NotTaken, Orphan,
-    OrphanClass, OrphanOutcome, Outside, Overview, Present, Rebuilt, RecoveredTree, RevertedBy,
-    RoomMode, SessionSweep, Severity, Skipped, Stale, SweepError, SweepLease, SweepMode,
-    SweepReport, Sweeper, SweptSession, Taken, TaskProgress, TreeOverview, TreeUsage, UndoError,
-    Undone, Upkeep, UsageReport, succeed,
+    AdoptedCopy, Became, Candidate, Checkup, CleanReport, CleanRequest, Code, Compared, Departure,
+    Evicted, Finding, Freeing, Freshness, InTheWay, KeptTree, LockAtEnd, LockSweep, NotEvicted,
+    NotTaken, Orphan, OrphanClass, OrphanOutcome, Outside, Overview, Present, Rebuilt,
+    RecoveredTree, RevertedBy, RoomMode, SessionSweep, Severity, Skipped, Stale, SweepError,
+    SweepLease, SweepMode, SweepReport, Sweeper, SweptSession, Taken, TaskProgress, TreeOverview,
+    TreeUsage, UndoError, Undone, Upkeep, UsageReport, delete_departed, depart_copy,
+    departed_folder, succeed,
 };

@@ -25,6 +25,7 @@ pub mod cleaning;
 pub mod configuration;
 pub mod conflicts;
 pub mod cost;
+pub mod deinit;
 pub mod doctor;
 pub mod entering;
 pub mod events;
@@ -247,6 +248,7 @@ fn all() -> impl Iterator<Item = Entry> {
         cleaning::entries(),
         vault::entries(),
         undo::entries(),
+        deinit::entries(),
         doctor::entries(),
         approvals::entries(),
         configuration::entries(),

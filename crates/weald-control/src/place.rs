@@ -188,7 +188,7 @@ impl Place {
     /// This repository's part of the user's state folder. Its name is short, because the path of a socket must be.
     fn own_folder(&self) -> Option<PathBuf> {
         let id = self.id()?;
-        Some(self.state.as_ref()?.join(OWN).join(own_name(&id)))
+        Some(own_folder_of(self.state.as_ref()?, &id))
     }
 
     /// What of weald's own no sandbox shows, but for what belongs to its run.
@@ -238,6 +238,11 @@ impl Place {
 pub fn own_folders(state: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(state.join(OWN)).into_iter().flatten();
     entries.flatten().map(|entry| entry.path()).collect()
+}
+
+/// The folder of the repository with this id.
+pub(crate) fn own_folder_of(state: &Path, id: &str) -> PathBuf {
+    state.join(OWN).join(own_name(id))
 }
 
 /// What the folder of a repository is called there.

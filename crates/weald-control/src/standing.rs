@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use crate::files::{self, same_directory};
 use crate::journal::{JOURNAL_FILE, last_source};
-use crate::place::Place;
+use crate::place::{Place, own_folder_of};
 
 /// The id, in the private folder.
 const ID_FILE: &str = "repository";
@@ -132,6 +132,19 @@ impl Place {
             write_registered(state, &own)
         });
         self.write_entry(&own)
+    }
+
+    /// What the user's state folder has about this repository, whose private folder is, or was, `private`. A copy has
+    /// nothing there: it is the original's.
+    pub fn user_traces(&self, private: &Path, state: &Path) -> Vec<PathBuf> {
+        let Ok(Some(RepositoryEntry { id, .. })) = entry_in(private) else {
+            return Vec::new();
+        };
+        let here = self.repository().common_dir();
+        match registered(state, &id) {
+            Ok(Some(path)) if path != here => Vec::new(),
+            _ => vec![own_folder_of(state, &id), register(state).join(id)],
+        }
     }
 
     /// While no other process does the same: two copies of a repository that is gone can't both become the original.

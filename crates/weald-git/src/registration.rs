@@ -230,6 +230,19 @@ impl Registrations {
         replace(&self.directory(name).join(NOTE), note.as_bytes())
     }
 
+    /// Takes weald's note out of an entry that somebody else made.
+    pub fn forget_note(&self, name: &str) -> io::Result<()> {
+        match fs::remove_file(self.directory(name).join(NOTE)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Deletes the folder of entries if it is empty, as git does.
+    pub fn remove_if_empty(&self) {
+        let _ = fs::remove_dir(self.common_dir.join("worktrees"));
+    }
+
     /// Changes where an entry says its worktree is, its HEAD and weald's note.
     pub fn point(&self, name: &str, path: &Path, head: &Reference, note: &str) -> io::Result<()> {
         let directory = self.directory(name);

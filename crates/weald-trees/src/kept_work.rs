@@ -101,6 +101,42 @@ impl Trees<'_> {
         Ok(found)
     }
 
+    /// How many commits the target lacks of each removed worktree, in the trash or purged. What a worktree itself had left
+    /// behind, as by an amended commit, is not counted.
+    pub fn unlanded_of_removed(&self) -> Result<Vec<(Tree, usize)>, TreeError> {
+        let removed = |tree: &Tree| {
+            matches!(tree.status, TreeStatus::Removed | TreeStatus::Trashed) && !tree.adopted
+        };
+        let mut removed: Vec<_> = self.records()?.into_iter().filter(removed).collect();
+        if removed.is_empty() || !self.vault().path().join("HEAD").exists() {
+            return Ok(Vec::new());
+        }
+        let mut tips = self.tips_by_tree()?;
+        let is_current = |name: &String| {
+            let kinds = ["HEAD", "heads/", "stash/", "worktrees/"];
+            kinds.iter().any(|kind| name.starts_with(kind))
+        };
+        for commits in tips.values_mut() {
+            commits.retain(|known| known.names.iter().any(is_current));
+        }
+        let lacking = self.lacking_of(&removed, &tips)?;
+        let mut found = Vec::new();
+        for tree in removed.drain(..) {
+            let landings = self.engine.look(|tx| tx.landings_of(&tree.name))?;
+            let landed = covering(&landings, tree.id, &tree.target);
+            let commits = tips.remove(&tree.id).unwrap_or_default();
+            let open = commits.iter().filter(|known| {
+                lacking.contains(&known.commit)
+                    && !landed.iter().any(|landing| landing.head == known.commit)
+            });
+            let count = open.count();
+            if count > 0 {
+                found.push((tree, count));
+            }
+        }
+        Ok(found)
+    }
+
     /// Everything that the vault has of each tree's refs.
     fn tips_by_tree(&self) -> Result<BTreeMap<TreeId, Vec<KeptCommit>>, TreeError> {
         let mut found: BTreeMap<TreeId, Vec<KeptCommit>> = BTreeMap::new();

@@ -10,6 +10,7 @@ pub mod building;
 mod chores;
 mod configurations;
 mod create;
+mod departing;
 mod differences;
 mod enter;
 mod error;
@@ -100,6 +101,7 @@ pub(crate) use weald_control::tree_records::called;
 
 pub use adopt::{Adoption, ForeignTree, quoted};
 pub use binding::Binding;
+pub use departing::KeptBranch;
 pub use differences::Against;
 pub use differences::TEXT_LIMIT as DIFF_LIMIT;
 pub use enter::Exited;

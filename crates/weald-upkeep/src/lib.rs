@@ -3,6 +3,7 @@
 mod clean;
 mod codes;
 mod copied;
+mod deinit;
 mod doctor;
 mod finding;
 mod leftovers;
@@ -22,6 +23,7 @@ pub use clean::{
 };
 pub use codes::{Code, Severity};
 pub use copied::AdoptedCopy;
+pub use deinit::{Departure, InTheWay, delete_departed, depart_copy, departed_folder};
 pub use doctor::Checkup;
 pub use finding::Finding;
 pub use overview::{Freshness, Overview, TaskProgress, TreeOverview};

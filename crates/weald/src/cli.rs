@@ -18,11 +18,12 @@ use weald_core::SignedDuration;
 use weald_core::name::SessionName;
 
 use crate::commands::{
-    adopt, agent, approve, attach, board, clean, completions, config, conflicts, cost, demo, diff,
-    doctor, ensure, enter, events, habits, hook, init, inside, install, keep, land, list, man, mcp,
-    msg, new, operate, path, phase, pool, ports, queue, race, rescue, restore, resume, revert, rm,
-    run, sandbox, session, setup, shell, shell_init, snapshot, status, supervise_agent, sweep,
-    sync, task, tell_tracker, tell_user, trash, trust, undo, usage, vault, verify, work, worker,
+    adopt, agent, approve, attach, board, clean, completions, config, conflicts, cost, deinit,
+    demo, diff, doctor, ensure, enter, events, habits, hook, init, inside, install, keep, land,
+    list, man, mcp, msg, new, operate, path, phase, pool, ports, queue, race, rescue, restore,
+    resume, revert, rm, run, sandbox, session, setup, shell, shell_init, snapshot, status,
+    supervise_agent, sweep, sync, task, tell_tracker, tell_user, trash, trust, undo, usage, vault,
+    verify, work, worker,
 };
 use crate::completion;
 use crate::context::Context;
@@ -96,6 +97,7 @@ enum Command {
     Restore(restore::Restore),
     Clean(clean::Clean),
     Doctor(doctor::Doctor),
+    Deinit(deinit::Deinit),
     #[command(hide = true, after_help = "Now: weald clean --leftovers")]
     Sweep(sweep::Sweep),
     #[command(
@@ -188,6 +190,7 @@ impl Cli {
             Some(Command::Restore(command)) => command.run(context),
             Some(Command::Clean(command)) => command.run(context),
             Some(Command::Doctor(command)) => command.run(context),
+            Some(Command::Deinit(command)) => command.run(context),
             Some(Command::Sweep(command)) => command.run(context),
             Some(Command::Usage(command)) => command.run(context),
             Some(Command::Setup(command)) => command.run(context),

@@ -11,6 +11,7 @@ pub mod config;
 pub mod conflicts;
 pub mod cost;
 pub mod deciding;
+pub mod deinit;
 pub mod demo;
 pub mod diff;
 pub mod doctor;

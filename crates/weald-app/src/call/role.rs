@@ -33,6 +33,11 @@ impl Call<'_> {
         if self.place().is_ok_and(|place| known(&place)) {
             return self.refuse_agent(what);
         }
+        self.refuse_agent_around(what)
+    }
+
+    /// The same by what is around the caller alone, where no records can be asked.
+    pub(crate) fn refuse_agent_around(&self, what: &str) -> Result<(), Failure> {
         match agent_around(&SystemProcesses, |name| self.environment.get(name)) {
             None => Ok(()),
             Some(why) => Err(Failure::agent_asks(what, &why)),

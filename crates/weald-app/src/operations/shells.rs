@@ -9,7 +9,7 @@ use super::Operation;
 use super::entering::{LAST, none_entered, warn_of_owner};
 use super::making::{EnsureTree, TreeWishes, ensured};
 use super::runs::{Finished, RunInTree, as_run_failure};
-use crate::{Call, Failure, Ground, LandWish, Mandate, RunSandbox, Trees, exit};
+use crate::{Call, Failure, Ground, LandWish, Mandate, RunSandbox, TreeError, Trees, exit};
 
 entries!(OpenShell);
 
@@ -82,7 +82,9 @@ impl OpenShell {
             (None, _) => only_one(ground, &trees),
             (Some(LAST), _) => trees.entered_last()?.ok_or_else(none_entered),
             (Some(name), None) => ground.tree(call, name).map_err(|failure| {
-                let is_new = failure.exit == exit::NOT_FOUND && name.parse::<TreeName>().is_ok();
+                let is_new = matches!(trees.named(Some(name)), Err(TreeError::NotFound { .. }))
+                    && failure.exit == exit::NOT_FOUND
+                    && name.parse::<TreeName>().is_ok();
                 match is_new {
                     true => failure.hint(format!("weald shell -c {name}")),
                     false => failure,

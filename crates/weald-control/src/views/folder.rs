@@ -96,6 +96,24 @@ impl Folder {
         }
     }
 
+    /// Deletes a file, or a link itself.
+    pub(super) fn remove(&self, name: &str) -> io::Result<()> {
+        Ok(unlinkat(&self.0, name, AtFlags::empty())?)
+    }
+
+    /// Deletes a folder below `root` if it is empty, and then those above it.
+    pub(super) fn remove_empty(root: &Path, path: &str) {
+        let mut path = path;
+        while !path.is_empty() {
+            let removed = Self::of(root, path)
+                .and_then(|(folder, name)| Ok(unlinkat(&folder.0, name, AtFlags::REMOVEDIR)?));
+            if removed.is_err() {
+                return;
+            }
+            path = path.rsplit_once('/').map_or("", |(above, _)| above);
+        }
+    }
+
     /// Gives whatever has this name another one, and answers it.
     pub(super) fn move_aside(&self, name: &str) -> io::Result<String> {
         for number in 1..1000_u32 {

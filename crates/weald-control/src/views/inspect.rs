@@ -1,10 +1,13 @@
 //! Whether the views on disk are what they should be.
 
-use weald_core::file_view::{ViewKind, index_text};
+use std::collections::BTreeSet;
+
+use weald_core::file_view::{ViewKind, index_text, is_marked};
 use weald_core::id::Seq;
-use weald_core::store::{EventFilter, Read, Store, StoreError, TaskFilter};
+use weald_core::store::{AgentFilter, EventFilter, Read, Store, StoreError, TaskFilter};
 use weald_git::Door;
 
+use super::folder::Folder;
 use super::round::{newest_landings, state_of};
 use super::{BATCH, Views, is_of};
 
@@ -110,6 +113,46 @@ impl Views {
             }
         }
         Ok(())
+    }
+
+    /// Deletes every view, and folders that are empty then. What weald did not write stays.
+    pub fn take_away(&self, store: &dyn Store) -> Result<(), StoreError> {
+        self.alone(|_| {
+            let read = store.read()?;
+            let mut files: Vec<_> = self
+                .kind
+                .event_file()
+                .map(str::to_owned)
+                .into_iter()
+                .collect();
+            self.expected(read.as_ref(), &mut |path, _| files.push(path))?;
+            files.retain(|path| {
+                let found = self.existing(path).ok().flatten();
+                found.is_some_and(|bytes| bytes.is_empty() || is_marked(&bytes))
+            });
+            let mut folders: BTreeSet<String> = BTreeSet::new();
+            for tree in read.trees()? {
+                folders.extend(self.kind.log_folder(&tree.name));
+                for agent in read.agents(&AgentFilter::default())? {
+                    let log = self.kind.log_file(&tree.name, agent.id);
+                    let is_link = |path: &String| self.root.join(path).is_symlink();
+                    files.extend(log.filter(is_link));
+                }
+            }
+            for path in &files {
+                let removed =
+                    Folder::of(&self.root, path).and_then(|(folder, name)| folder.remove(name));
+                removed.map_err(StoreError::file(self.root.join(path)))?;
+                folders.extend(path.rsplit_once('/').map(|(above, _)| above.to_owned()));
+            }
+            for folder in folders
+                .iter()
+                .filter(|folder| self.root.join(folder).is_dir())
+            {
+                Folder::remove_empty(&self.root, folder);
+            }
+            Ok(())
+        })
     }
 
     fn events_on_disk(&self, path: &str) -> Option<Vec<u8>> {

@@ -105,6 +105,21 @@ impl Landings<'_> {
         Ok(false)
     }
 
+    /// Deletes the fence, which no landing needs any more.
+    pub fn delete_fence(&self) -> Result<(), LandError> {
+        let common = self.trees.place.repository().common_dir();
+        if self.fence()?.is_some() {
+            match self.trees.place.repository().has_reftable() {
+                true => drop(Git::new(common, "update-ref").args(["-d", FENCE]).run()?),
+                false => {
+                    let path = common.join(FENCE);
+                    std::fs::remove_file(&path).map_err(weald_trees::at(&path))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// What the fence holds.
     pub(crate) fn fence(&self) -> Result<Option<String>, LandError> {
         let repository = self.trees.place.repository();

@@ -48,6 +48,22 @@ impl Rebuilding {
         Ok((rebuilding, store))
     }
 
+    /// Puts the folder of `directory` aside as `away` if `is_free` says, under the writers' turn, that nothing needs it. A
+    /// process that has the database open is refused its next write.
+    pub fn retire(
+        directory: &Path,
+        away: &Path,
+        is_free: impl FnOnce() -> Result<bool>,
+    ) -> Result<bool> {
+        let _turn = Turn::new(directory, PATIENCE)?.take()?;
+        if !is_free()? {
+            return Ok(false);
+        }
+        let above = directory.parent().unwrap_or(directory);
+        fs::rename(above, away).map_err(StoreError::file(away))?;
+        Ok(true)
+    }
+
     fn folder(&self) -> PathBuf {
         self.directory.join(FOLDER)
     }

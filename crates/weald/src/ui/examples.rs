@@ -230,6 +230,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "weald run fix-login --timeout 5m -- ./test.sh",
         ],
     ),
+    ("shell", &["weald shell -c fix-login", "weald shell -"]),
     ("enter", &["weald enter fix-login"]),
     ("exit", &["weald exit", "weald exit --remove"]),
     (
@@ -353,6 +354,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[r#"weald lock fix-login --reason "Demo on Friday""#],
     ),
     ("unlock", &["weald unlock fix-login"]),
+    ("deinit", &["weald deinit", "weald deinit --apply"]),
     // Talk to other sessions
     (
         "msg",

@@ -29,6 +29,7 @@ pub(super) const GROUPS: &[(&str, &[&str])] = &[
         "Clean up and recover",
         &[
             "rm", "restore", "undo", "clean", "doctor", "snapshot", "keep", "lock", "unlock",
+            "deinit",
         ],
     ),
     ("Talk to other sessions", &["msg", "session"]),

@@ -14,6 +14,10 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("weald agent spawn 15 -i -- claude", "needs a real agent"),
     ("weald agent take a3", "needs a terminal"),
     ("weald approve fix-login", "needs a terminal"),
+    ("weald shell -c fix-login", "needs a terminal"),
+    ("weald shell -", "needs a terminal"),
+    ("weald deinit", "ends what the others are about"),
+    ("weald deinit --apply", "ends what the others are about"),
     (
         "weald msg inbox --consume --wait 60s",
         "waits for a message",

@@ -9,6 +9,7 @@ mod demo;
 mod diffs;
 mod gate;
 mod help;
+mod leaving;
 mod listings;
 mod messages;
 mod naming;
