@@ -35,6 +35,13 @@ struct Room {
     announcement: Option<String>,
 }
 
+/// A visit that is at work.
+struct Begun {
+    rest: BufReader<ChildStdout>,
+    watcher: JoinHandle<io::Result<Ended>>,
+    errors: Option<JoinHandle<String>>,
+}
+
 /// An answer, and what comes after its first line.
 pub struct Visit<J: Job> {
     /// The reply, or why there is none.
@@ -102,7 +109,16 @@ impl Trees<'_> {
         job: J,
         limit: Duration,
     ) -> Result<Visit<J>, TreeError> {
-        let access = J::ACCESS;
+        let (room, at) = self.room_to_look(site, J::ACCESS, limit)?;
+        self.visit_in(room, name, site, at, job)
+    }
+
+    fn room_to_look(
+        &self,
+        site: &Site,
+        access: Access,
+        limit: Duration,
+    ) -> Result<(Room, Workplace), TreeError> {
         let at = self.workplace(site, access)?;
         // A look that hung once is not waited for again; what writes has its time.
         let limit = match access {
@@ -122,7 +138,7 @@ impl Trees<'_> {
             limit,
             announcement: None,
         };
-        self.visit_in(room, name, site, at, job)
+        Ok((room, at))
     }
 
     /// Starts a job that runs hooks, for as long as `limit`: they have what every command in the tree has (`weald run`), at
@@ -179,15 +195,41 @@ impl Trees<'_> {
         room: Room,
         name: &str,
         site: &Site,
-        mut at: Workplace,
+        at: Workplace,
         job: J,
     ) -> Result<Visit<J>, TreeError> {
+        let limit = room.limit;
+        let request = Request {
+            at,
+            job: job.into(),
+        };
+        let mut begun = self.begin_in(room, name, site, request, J::ENDS_ON_INTERRUPT)?;
+        match first_line(J::NAME, &mut begun.rest) {
+            Some(answer) => Ok(Visit {
+                answer,
+                rest: Some(begun.rest),
+                watcher: begun.watcher,
+                errors: begun.errors,
+            }),
+            None => Err(self.why_silent(begun, name, site, limit)),
+        }
+    }
+
+    /// What begins any job: kept apart from what differs between jobs, so that the program has it once.
+    fn begin_in(
+        &self,
+        room: Room,
+        name: &str,
+        site: &Site,
+        mut request: Request,
+        ends_on_interrupt: bool,
+    ) -> Result<Begun, TreeError> {
         let (mut policy, limit) = (room.policy, room.limit);
         let unreadable = |why: String| TreeError::Unreadable {
             name: name.to_owned(),
             why,
         };
-        let tmp = self.private_room(site, &mut policy, &mut at)?;
+        let tmp = self.private_room(site, &mut policy, &mut request.at)?;
         step("visit.begun");
         let invocation = Invocation {
             helper: self.host.helper.clone(),
@@ -201,8 +243,7 @@ impl Trees<'_> {
             other => unreadable(other.to_string()),
         })?;
         let (stdin, stdout, stderr) = running.streams();
-        let job = job.into();
-        let text = serde_json::to_vec(&Request { at, job });
+        let text = serde_json::to_vec(&request);
         let text = text.map_err(|error| unreadable(error.to_string()))?;
         if let Some(mut stdin) = stdin {
             // One that ends early says why in its answer.
@@ -215,7 +256,7 @@ impl Trees<'_> {
                 None => capped_text(stderr),
             })
         });
-        let cancel = J::ENDS_ON_INTERRUPT.then(|| self.host.cancel.clone());
+        let cancel = ends_on_interrupt.then(|| self.host.cancel.clone());
         let watcher = thread::spawn(move || {
             let ended = match cancel {
                 Some(cancel) => wait_or_interrupt(running, limit, &cancel),
@@ -224,26 +265,25 @@ impl Trees<'_> {
             drop(tmp);
             ended
         });
-        let mut rest = BufReader::new(stdout.expect("piped"));
-        match first_line(J::NAME, &mut rest) {
-            Some(answer) => Ok(Visit {
-                answer,
-                rest: Some(rest),
-                watcher,
-                errors,
-            }),
-            None => {
-                drop(rest);
-                let ended = watcher.join();
-                let said = errors
-                    .and_then(|errors| errors.join().ok())
-                    .unwrap_or_default();
-                let why = match ended {
-                    Ok(Ok(Ended::TimedOut)) => self.note_hanging(site, limit),
-                    _ => format!("it gave no answer: {said}"),
-                };
-                Err(unreadable(why))
-            }
+        Ok(Begun {
+            rest: BufReader::new(stdout.expect("piped")),
+            watcher,
+            errors,
+        })
+    }
+
+    /// Why a visit gave no first line.
+    fn why_silent(&self, begun: Begun, name: &str, site: &Site, limit: Duration) -> TreeError {
+        drop(begun.rest);
+        let ended = begun.watcher.join();
+        let said = begun.errors.and_then(|errors| errors.join().ok());
+        let why = match ended {
+            Ok(Ok(Ended::TimedOut)) => self.note_hanging(site, limit),
+            _ => format!("it gave no answer: {}", said.unwrap_or_default()),
+        };
+        TreeError::Unreadable {
+            name: name.to_owned(),
+            why,
         }
     }
 

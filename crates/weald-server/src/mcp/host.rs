@@ -4,7 +4,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use weald_app::operations::{Caller, Done, Operation};
+use serde_json::Value;
+use weald_app::operations::{Caller, Done, named};
 use weald_app::progress::{Progress, Stage};
 use weald_app::{App, Call, Environment, Failure, tracker};
 use weald_sandbox::Cancel;
@@ -76,14 +77,16 @@ impl Host {
         }
     }
 
-    /// Does an operation with these variables besides, as a process of its own would.
-    pub fn perform<O: Operation>(
+    /// Does an operation by its name, with these variables besides, as a process of its own would.
+    pub fn perform(
         &self,
-        request: O,
+        name: &str,
+        request: Value,
         caller: &Caller,
         variables: &[(&str, String)],
         (heard, cancel): (&Arc<Heard>, &Cancel),
     ) -> Result<Done, Failure> {
+        let operation = named(name).ok_or_else(Failure::bug)?;
         let environment = variables
             .iter()
             .fold(self.environment.clone(), |all, (name, value)| {
@@ -92,7 +95,7 @@ impl Host {
         let directory = self.directory.clone();
         let settings = self.settings.clone();
         let narration = || -> Box<dyn io::Write + Send> { Box::new(io::sink()) };
-        let app = App::new(narration, environment, directory, settings).reading(O::READS);
+        let app = App::new(narration, environment, directory, settings).reading(operation.reads);
         let call = Call {
             app: &app,
             caller,
@@ -100,8 +103,8 @@ impl Host {
             cancel,
             windows: None,
         };
-        let done = call.perform(request, None);
+        let done = (operation.perform)(request, &call, None);
         tracker::at_end(&call);
-        done.map(|output| Done::of::<O>(&output))
+        done
     }
 }

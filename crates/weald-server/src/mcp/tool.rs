@@ -155,19 +155,8 @@ fn with_other_names(schema: Arc<JsonObject>, also: &[(&str, &str)]) -> Arc<JsonO
 }
 
 async fn perform<T: Tool>(arguments: JsonObject, call: &Call<'_>) -> Result<JsonObject, Fault> {
-    let refused = |why: String| {
-        Fault::new("bad_arguments", 2, format!("{}: {why}", T::NAME))
-            .hint("see the tool's input schema")
-    };
-    let schema = schema::<T::Input>();
-    let of_tool = |fault: Fault| Fault {
-        message: format!("{}: {}", T::NAME, fault.message),
-        ..fault
-    };
-    let arguments = names::own(&schema, T::ALSO, arguments).map_err(of_tool)?;
-    let arguments = bounds::within(&schema, arguments).map_err(refused)?;
-    let input = serde_json::from_value(arguments.into())
-        .map_err(|error: serde_json::Error| refused(in_words(&error.to_string())))?;
+    let arguments = checked(T::NAME, &schema::<T::Input>(), T::ALSO, arguments)?;
+    let input = serde_json::from_value(arguments).map_err(|error| unfit(T::NAME, &error))?;
     let call = Call {
         lasts: T::lasts(&input),
         ..call.clone()
@@ -175,6 +164,30 @@ async fn perform<T: Tool>(arguments: JsonObject, call: &Call<'_>) -> Result<Json
     let _turn = call.turn().await?;
     call.introduce().await;
     T::call(input, &call).await
+}
+
+/// The arguments by the tool's own names, within its bounds.
+fn checked(
+    tool: &str,
+    schema: &JsonObject,
+    also: &[(&str, &str)],
+    arguments: JsonObject,
+) -> Result<Value, Fault> {
+    let of_tool = |fault: Fault| Fault {
+        message: format!("{tool}: {}", fault.message),
+        ..fault
+    };
+    let arguments = names::own(schema, also, arguments).map_err(of_tool)?;
+    let arguments = bounds::within(schema, arguments);
+    Ok(arguments.map_err(|why| refused(tool, &why))?.into())
+}
+
+fn unfit(tool: &str, error: &serde_json::Error) -> Fault {
+    refused(tool, &in_words(&error.to_string()))
+}
+
+fn refused(tool: &str, why: &str) -> Fault {
+    Fault::new("bad_arguments", 2, format!("{tool}: {why}")).hint("see the tool's input schema")
 }
 
 /// What is wrong with an argument, without the words of the parser.
@@ -190,14 +203,20 @@ fn in_words(text: &str) -> String {
 }
 
 fn schema<T: JsonSchema>() -> Arc<JsonObject> {
-    let schema = schemars::generate::SchemaSettings::draft2020_12()
+    in_short(generator().into_root_schema_for::<T>())
+}
+
+fn generator() -> schemars::SchemaGenerator {
+    schemars::generate::SchemaSettings::draft2020_12()
         .with(|settings| {
             settings.inline_subschemas = true;
             // The dialect is the protocol's own.
             settings.meta_schema = None;
         })
         .into_generator()
-        .into_root_schema_for::<T>();
+}
+
+fn in_short(schema: schemars::Schema) -> Arc<JsonObject> {
     let mut schema = schema.as_object().cloned().unwrap_or_default();
     schema.remove("title");
     schema.values_mut().for_each(without_widths);

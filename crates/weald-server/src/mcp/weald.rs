@@ -111,16 +111,16 @@ impl Weald {
     }
 
     /// Does an operation in this process, on a thread of its own.
-    async fn do_here<O: Operation>(
+    async fn do_here(
         &self,
         host: &Arc<Host>,
         caller: Caller,
-        request: O,
+        (name, request): (&'static str, Value),
         heard: Arc<Heard>,
         cancel: Cancel,
     ) -> Result<Done, Failure> {
         let (host, variables) = (Arc::clone(host), self.variables());
-        let perform = move || host.perform(request, &caller, &variables, (&heard, &cancel));
+        let perform = move || host.perform(name, request, &caller, &variables, (&heard, &cancel));
         let done = spawn_blocking(perform).await;
         // Whatever broke the thread may have happened after a change: it is not done again.
         done.unwrap_or_else(|_| Err(Failure::bug()))
@@ -143,6 +143,7 @@ impl Weald {
             };
             // What is wrong with it, the next call will say.
             let (caller, cancel) = (Caller::default(), Cancel::by_caller());
+            let beat = (Heartbeat::NAME, json!(beat));
             let _ = self
                 .do_here(host, caller, beat, Arc::default(), cancel)
                 .await;
@@ -223,23 +224,36 @@ impl<'a> Call<'a> {
         caller: Caller,
         request: O,
     ) -> Result<JsonObject, Fault> {
+        let here = request.needs_only_the_store();
         let wanted = wanted(&request, &caller);
+        self.perform_named(O::NAME, here, caller, wanted).await
+    }
+
+    /// The same for a request as JSON: one future for all operations, which keeps the program small.
+    async fn perform_named(
+        &self,
+        name: &'static str,
+        here: bool,
+        caller: Caller,
+        mut wanted: Value,
+    ) -> Result<JsonObject, Fault> {
         words::fit(&wanted)?;
-        let host = self.weald.host.as_ref();
-        if let Some(host) = host.filter(|_| request.needs_only_the_store()) {
+        if let Some(host) = self.weald.host.as_ref().filter(|_| here) {
+            let request = (name, wanted["request"].take());
             return self.perform_here(host, caller, request).await;
         }
         let input = wanted.to_string().into_bytes();
-        let ended = self.begin(&["operate", O::NAME], Limits::answer(), Some(input));
+        let words = ["operate", name];
+        let ended = self.begin(&words, Limits::answer(), Some(input));
         answer_of(&ended.await?)
     }
 
     /// Does an operation on a thread of this process. A long one is cancelled when nobody waits for it any more.
-    async fn perform_here<O: Operation>(
+    async fn perform_here(
         &self,
         host: &Arc<Host>,
         caller: Caller,
-        request: O,
+        request: (&'static str, Value),
     ) -> Result<JsonObject, Fault> {
         let (heard, cancel) = (Arc::<Heard>::default(), Cancel::by_caller());
         let work = self
