@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use xtask::tidy::{root, sources};
@@ -150,4 +151,20 @@ fn u19_the_changelog_sorts_changes_by_their_kind() {
             "{headings:?}"
         );
     }
+}
+
+#[test]
+fn u17_both_commands_stand_on_the_readmes_first_screen() {
+    let readme = text("README.md");
+    let screen: Vec<&str> = readme.lines().take(24).collect();
+    for command in ["cargo run --release -p weald -- demo", "./scripts/test"] {
+        let is_there = screen.contains(&format!("    {command}").as_str());
+        assert!(is_there, "{command} is not among:\n{}", screen.join("\n"));
+    }
+    // What they start is there: the package, its command, and a script that can be run.
+    assert!(root().join("crates/weald/src/commands/demo.rs").is_file());
+    let mode = fs::metadata(root().join("scripts/test"))
+        .unwrap()
+        .permissions();
+    assert_eq!(mode.mode() & 0o111, 0o111);
 }
