@@ -14,10 +14,6 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("weald agent spawn 15 -i -- claude", "needs a real agent"),
     ("weald agent take a3", "needs a terminal"),
     ("weald approve fix-login", "needs a terminal"),
-    ("weald shell -c fix-login", "needs a terminal"),
-    ("weald shell -", "needs a terminal"),
-    ("weald deinit", "ends what the others are about"),
-    ("weald deinit --apply", "ends what the others are about"),
     (
         "weald msg inbox --consume --wait 60s",
         "waits for a message",
@@ -38,6 +34,12 @@ const EXPECTED: &[(&str, i32)] = &[
     // The agent that is shown was stopped.
     ("weald attach a3", 1),
     ("weald agent attach a3", 1),
+    // There is no terminal.
+    ("weald shell -c fix-login", 2),
+    ("weald shell -", 2),
+    // There is work that would be lost.
+    ("weald deinit", 1),
+    ("weald deinit --apply", 1),
 ];
 
 /// Commands whose examples run before all others, while what they need is there.
