@@ -379,7 +379,8 @@ fn a12_a_budget_stops_agents_and_workers_and_says_so() {
 fn a13_a_program_of_the_user_is_told_what_needs_them_once_a_minute() {
     let env = TestEnv::new(env!("CARGO_BIN_EXE_weald"));
     let (log, program) = (env.home().join("told"), env.home().join("tell"));
-    let script = "#!/bin/sh\n{ printf '%s|%s|' \"$WEALD_NOTICE_KIND\" \"$WEALD_NOTICE\"; cat; echo; } >> \"$1\"\n";
+    // One write for each line: two of them may run at once.
+    let script = "#!/bin/sh\nevent=$(cat)\nprintf '%s|%s|%s\\n' \"$WEALD_NOTICE_KIND\" \"$WEALD_NOTICE\" \"$event\" >> \"$1\"\n";
     fs::write(&program, script).unwrap();
     let mode = Command::new("chmod").arg("755").arg(&program).status();
     assert!(mode.unwrap().success());

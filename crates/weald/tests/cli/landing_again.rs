@@ -24,7 +24,7 @@ fn m16_a_batch_lands_in_the_order_of_dependencies_with_a_result_each() {
     assert_eq!(order, ["a", "b", "c"]);
     let range = format!("{before}..main");
     let subjects = env.git(&["log", "--reverse", "--format=%s", &range]);
-    assert_eq!(subjects, "First\nSecond\nThird\n");
+    assert_eq!(subjects, "a\nb\nc\n");
 }
 
 #[test]

@@ -161,7 +161,7 @@ fn m17_a_red_check_after_the_landing_takes_it_back() {
     assert_eq!(done[0]["reverted_by"], 2, "{done:#?}");
     assert_eq!(rev(&env, "main^{tree}"), before, "it was taken back");
     let story = env.git(&["log", "-2", "--format=%s", "main"]);
-    assert_eq!(story, "Revert \"Fix it\"\nFix it\n");
+    assert_eq!(story, "Revert \"bad\"\nbad\n");
     let task = env.ok(&["task", "show", "1"])["task"]["status"].clone();
     assert_eq!(task, "pending");
     let tasks = env.ok(&["task", "list"])["tasks"].clone();
