@@ -329,6 +329,7 @@ closure() {
   done
 }
 closure git sh env cat cp grep head ls mkdir mv rm sed sleep tail
+mkdir -p bin; [ -e bin/sh ] || cp -L /bin/sh bin/sh
 core=$(git --exec-path); mkdir -p ".$core"; cp -a "$core/." ".$core/"
 mkdir -p old root run sys tmp var/tmp; chmod 1777 tmp var/tmp
 for device in full random tty urandom zero; do touch dev/$device; mount --bind /dev/$device dev/$device; done
@@ -338,10 +339,10 @@ for device in full random tty urandom zero; do touch dev/$device; mount --bind /
 fn in_root_with(weald: &Path, prepare: &str, command: &str) -> Output {
     // Moved to the top: in a chroot alone nobody can create a user namespace.
     let script = format!(
-        "set -e; root=$(mktemp -d); mount -t tmpfs -o mode=755 none \"$root\"; cd \"$root\"\n\
+        "set -e; chroot=$(command -v chroot); root=$(mktemp -d); mount -t tmpfs -o mode=755 none \"$root\"; cd \"$root\"\n\
          mkdir dev proc; touch dev/null; mount --bind /dev/null dev/null; mount -t proc proc proc\n\
          cp '{}' weald; {prepare}\n\
-         mount --move . /; exec env -i PATH=/usr/local/bin:/usr/bin:/bin HOME=/root chroot . {command}\n",
+         mount --move . /; exec env -i PATH=/usr/local/bin:/usr/bin:/bin HOME=/root \"$chroot\" . {command}\n",
         weald.display()
     );
     let mut unshare = Command::new("unshare");
