@@ -19,7 +19,7 @@ use crate::ui::{ACCENT, Out, paint};
 /// copied.
 #[derive(Args)]
 pub struct New {
-    /// Name of the worktree (default: from its branch, task or --for)
+    /// Name of the worktree (default: from branch, task or --for)
     #[arg(value_name = "NAME", required_unless_present_any = ["task", "scratch", "branch"])]
     name: Option<String>,
     /// Use this existing branch, from here or from a remote

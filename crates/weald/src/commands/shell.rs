@@ -17,7 +17,7 @@ use crate::context::Context;
 /// and asks whether to land it. Exits with the shell's exit code, or with that of the landing.
 #[derive(Args)]
 pub struct Shell {
-    /// The worktree or its task; - for the last one (default: the current or only one)
+    /// Worktree or task; - for the last (default: current or only)
     #[arg(value_name = "NAME", add = completion::trees())]
     name: Option<String>,
     /// Create the worktree if needed

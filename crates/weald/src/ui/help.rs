@@ -114,6 +114,10 @@ const EVERYDAY: &[(&str, &[(&str, &str)])] = &[
         "Work in a worktree",
         &[
             ("weald new fix-login", "Create a worktree"),
+            (
+                "weald shell -c fix-login",
+                "Open a sandboxed shell in a worktree",
+            ),
             ("weald list", "List worktrees"),
             (
                 "weald status fix-login",

@@ -11,10 +11,9 @@ fn help_reads_like_a_product() {
     let env = env();
     let help = env.weald(&["--help"]).stdout;
     for part in [
-        "Start here:",
-        "Plan and hand out work:",
-        "  demo ",
-        "Example:",
+        "Start:",
+        "  weald demo ",
+        "More:",
         "  weald task add \"Fix the login\"",
     ] {
         assert!(help.contains(part), "{part}: {help}");
