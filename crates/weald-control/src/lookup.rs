@@ -131,8 +131,8 @@ impl Lookup<'_> {
         let Some(written) = word.path(self.directory) else {
             return Vec::new();
         };
-        // A branch that nobody has is no path below the current directory.
-        if !word.is_path() && written.symlink_metadata().is_err() {
+        // A repository can have a link under the name of a branch, so a path says that it is one.
+        if !word.is_path() {
             return Vec::new();
         }
         let mut rest: Vec<OsString> = Vec::new();

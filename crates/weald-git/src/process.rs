@@ -166,6 +166,8 @@ impl Git {
             ("GIT_TERMINAL_PROMPT", "0"),
             ("GIT_OPTIONAL_LOCKS", "0"),
             ("GIT_NO_LAZY_FETCH", "1"),
+            // What is shown is what lands: a run can replace objects in its repository, and in main's from a linked worktree.
+            ("GIT_NO_REPLACE_OBJECTS", "1"),
         ] {
             command.env(variable, value);
         }

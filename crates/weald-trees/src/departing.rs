@@ -74,8 +74,13 @@ impl Trees<'_> {
         let mut kept = Vec::new();
         let mut seen = BTreeSet::new();
         for tree in self.records()?.iter().rev() {
-            let is_free = !tree.adopted && !tree.is_wanted() && self.fits_branch(&tree.branch)?;
+            let is_ours = !tree.adopted && !tree.foreign_branch && !tree.is_wanted();
+            let is_free = is_ours && self.fits_branch(&tree.branch)?;
             if !is_free || !seen.insert(tree.branch.clone()) {
+                continue;
+            }
+            // The user made it again, and works on it.
+            if self.user_of_branch(&tree.branch)?.is_some() {
                 continue;
             }
             let Some(tip) = self.branch_tip(&tree.branch)? else {

@@ -389,7 +389,7 @@ impl Trees<'_> {
     }
 
     /// The worktree that has a branch checked out.
-    fn user_of_branch(&self, branch: &str) -> Result<Option<PathBuf>, TreeError> {
+    pub(crate) fn user_of_branch(&self, branch: &str) -> Result<Option<PathBuf>, TreeError> {
         let head = Reference::Symbolic(format!("refs/heads/{branch}"));
         let listed = self.registered()?;
         let mut listed = listed.iter();

@@ -67,8 +67,10 @@ pub fn decide(context: &Context<'_>, tree: &Tree, wish: LandWish) -> Result<Opti
             reader: context.ui.reader(),
         })
     };
-    let mut shown = look(DiffStyle::Stat)?;
+    let shown = look(DiffStyle::Stat)?;
     diff::print(context, &shown)?;
+    // Names every file's content, which the summary does not.
+    let mut whole = look(DiffStyle::Patch)?;
     let command = landing_command(&name, &wish);
     if command != format!("weald land {name}") {
         context.note(&format!("asked for: {command}"));
@@ -78,13 +80,13 @@ pub fn decide(context: &Context<'_>, tree: &Tree, wish: LandWish) -> Result<Opti
             Decision::Show => drop(diff::print(context, &look(DiffStyle::Patch)?)?),
             Decision::Keep => return Ok(None),
             Decision::Land => {
-                let now = look(DiffStyle::Stat)?;
-                if now.text != shown.text {
+                let now = look(DiffStyle::Patch)?;
+                if now.text != whole.text {
                     context.warn(&format!(
                         "{name} has changed since; this is what would land now:"
                     ));
-                    diff::print(context, &now)?;
-                    shown = now;
+                    diff::print(context, &look(DiffStyle::Stat)?)?;
+                    whole = now;
                     continue;
                 }
                 let request = LandTrees {

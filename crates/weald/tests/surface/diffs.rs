@@ -231,6 +231,30 @@ fn u8_a_hostile_worktree_starts_no_program_and_colours_nothing() {
 }
 
 #[test]
+fn u8_a_replaced_object_is_shown_as_what_lands() {
+    for kind in ["sealed", "linked"] {
+        let env = env();
+        let made = env.ok(&["new", "fix", "--kind", kind]);
+        let path = PathBuf::from(made["tree"]["path"].as_str().unwrap());
+        let git = |args: &[&str]| git_in(&env, &path, args).trim().to_owned();
+        for content in ["nice", "evil"] {
+            fs::write(path.join("a.txt"), format!("{content}\n")).unwrap();
+            git(&["add", "-A"]);
+            let base = match content {
+                "nice" => &["commit", "-qm", "a"][..],
+                _ => &["commit", "-q", "--amend", "-m", "a"],
+            };
+            git(base);
+        }
+        git(&["replace", "HEAD", "HEAD@{1}"]);
+        let shown = env.weald(&["diff", "fix"]).stdout;
+        assert!(shown.contains("+evil"), "{kind}: {shown}");
+        env.ok(&["land", "fix"]);
+        assert_eq!(git_in(&env, env.repo(), &["show", "main:a.txt"]), "evil\n");
+    }
+}
+
+#[test]
 fn u8_approve_shows_the_diff_and_asks() {
     let env = env();
     env.ok(&["config", "set", "policy.gate", "human"]);

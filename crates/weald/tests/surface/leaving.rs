@@ -300,6 +300,20 @@ fn u14_deinit_refuses_while_work_would_be_lost_and_names_the_way_out() {
 }
 
 #[test]
+fn u14_deinit_keeps_branches_that_are_the_user_s() {
+    let env = TestEnv::new(BINARY);
+    env.git(&["branch", "wt/mine"]);
+    env.ok(&["new", "--branch", "wt/mine"]);
+    // One that weald made and removed, and that the user made again.
+    env.ok(&["new", "two"]);
+    env.ok(&["rm", "two"]);
+    env.git(&["checkout", "-qb", "wt/two"]);
+    env.ok(&["deinit", "--apply"]);
+    let left = env.git(&["branch", "--format=%(refname:short)"]);
+    assert_eq!(left, "main\nwt/mine\nwt/two\n");
+}
+
+#[test]
 fn u14_a_killed_deinit_is_finished_by_the_next() {
     for step in [
         "remove.renamed",

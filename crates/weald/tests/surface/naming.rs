@@ -522,7 +522,12 @@ fn u2_a_near_name_is_suggested_and_never_taken() {
         (told.code, told.stdout.trim().to_owned())
     };
     let found = (0, inside.display().to_string());
-    assert_eq!(within("deep/er"), found);
+    assert_eq!(within("./deep/er"), found);
+    // A link that the repository brings is no other worktree's name.
+    env.ok(&["new", "other"]);
+    std::os::unix::fs::symlink(env.root().join("app.weald/other"), inside.join("deep/link"))
+        .unwrap();
+    assert_eq!(within("deep/link").0, 4);
     assert_eq!(within("./gone"), found);
     assert_eq!(within("wt/old").0, 4);
 }
