@@ -126,10 +126,10 @@ fn ask(context: &Context<'_>, name: &str, target: &str) -> Result<Decision, Fail
             return Ok(Decision::Keep);
         };
         match line.trim().to_ascii_lowercase().as_str() {
-            "l" | "land" => return Ok(Decision::Land),
+            "l" | "land" | "y" | "yes" => return Ok(Decision::Land),
             "d" | "diff" => return Ok(Decision::Show),
-            "" | "k" | "keep" => return Ok(Decision::Keep),
-            _ => {}
+            "" | "k" | "keep" | "n" | "no" | "q" => return Ok(Decision::Keep),
+            _ => context.note("l lands it, d shows the changes, k keeps it"),
         }
     }
 }

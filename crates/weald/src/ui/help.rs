@@ -94,8 +94,8 @@ const EVERYDAY: &[(&str, &[(&str, &str)])] = &[
     (
         "Start",
         &[
-            ("weald demo", "See what is special, in seconds"),
-            ("weald init", "Choose conventions for this project"),
+            ("weald demo", "See weald at work in seconds"),
+            ("weald init", "Detect tests and set-up"),
         ],
     ),
     (

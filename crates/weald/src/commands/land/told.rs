@@ -181,7 +181,7 @@ fn told(out: &mut Out, view: &LandingView) -> io::Result<()> {
             let log = format!("weald queue log {id}");
             told_red(out, landing, view.test_output.as_deref(), &log)?;
             if landing.reverts.is_none() {
-                writeln!(out, "  fix it in:  weald path {}", landing.tree)?;
+                writeln!(out, "  fix it in:  weald shell {}", landing.tree)?;
             }
             writeln!(out, "  then:       {}", again(landing))
         }
@@ -306,7 +306,7 @@ fn told_conflict(out: &mut Out, landing: &Landing) -> io::Result<()> {
     )?;
     told_paths(out, landing)?;
     writeln!(out, "  merge {target} in: weald sync {tree}")?;
-    writeln!(out, "  resolve them in:   weald path {tree}")?;
+    writeln!(out, "  resolve them in:   weald shell {tree}")?;
     writeln!(
         out,
         "  commit:            weald run {tree} -- git commit -am MESSAGE"
