@@ -306,7 +306,8 @@ impl EnsureTree {
             return Ok((Some(name.clone()), task));
         };
         match ground.tree(call, name) {
-            Ok(tree) => Ok((Some(tree.name.to_string()), task)),
+            // As it was given: a name with plus signs is made from slashes alone.
+            Ok(tree) => Ok((Some(tree.name.as_str().replace('+', "/")), task)),
             Err(failure) if failure.code.as_str() == "ambiguous_name" => Err(failure),
             Err(failure) => match word.form() {
                 None => Ok((Some(name.clone()), task)),

@@ -248,7 +248,7 @@ fn x21_what_a_server_hears_of_a_gate_is_clean() {
     let request = json!({"request": {
         "names": ["a"], "strategy": null, "no_wait": false, "dry_run": false, "keep": false,
         "force": false, "stop_on_conflict": false, "at_conflict": "abort", "commit": null,
-        "message": null, "report": null,
+        "message": null, "report": null, "leaves": false,
     }});
     let weald = env.weald_command(&[]);
     let mut command = env.command("sh");
