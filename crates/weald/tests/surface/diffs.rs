@@ -250,7 +250,7 @@ fn u8_a_replaced_object_is_shown_as_what_lands() {
         let shown = env.weald(&["diff", "fix"]).stdout;
         assert!(shown.contains("+evil"), "{kind}: {shown}");
         env.ok(&["land", "fix"]);
-        assert_eq!(git_in(&env, env.repo(), &["show", "main:a.txt"]), "evil\n");
+        assert_eq!(git_in(&env, &env.repo(), &["show", "main:a.txt"]), "evil\n");
     }
 }
 

@@ -250,6 +250,8 @@ const OTHERS: &[(&str, &str)] = &[
     ("race-pick", "NAME"),
     ("resume", "--name"),
     ("agent-take", "ID"),
+    // It opens on terminals alone: a test of the shell names it by its branch.
+    ("shell", "NAME"),
 ];
 
 /// What an answer says if nothing was found, or several things.

@@ -79,7 +79,7 @@ fn u5_one_step_creates_a_worktree_and_opens_a_sandboxed_shell_in_it() {
     for (command, prompt) in [
         ("weald shell", "in fix>"),
         ("weald shell -c other", "in other>"),
-        ("weald shell fix", "in fix>"),
+        ("weald shell wt/fix", "in fix>"),
         ("weald shell -", "in fix>"),
     ] {
         person.types(&format!("clear; {command}\r"));
