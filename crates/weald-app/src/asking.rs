@@ -4,10 +4,8 @@
 use serde::{Deserialize, Serialize};
 use weald_core::agent::Verification;
 use weald_core::id::MessageId;
-use weald_core::landing::Strategy;
 use weald_core::meant::Word;
 
-use crate::CommitScope;
 use crate::operations::events::ListEvents;
 use crate::operations::looking::{DiffTree, ShowTree};
 use crate::operations::making::SyncTree;
@@ -15,6 +13,7 @@ use crate::operations::messages::{ReplyToMessage, SendMessage};
 use crate::operations::sessions::{ListSessions, NoteSession};
 use crate::operations::snapshots::{ListSnapshots, TakeSnapshot};
 use crate::operations::tasks::{ListTasks, ReadyTasks, ShowTask};
+use crate::wish::LandWish;
 
 /// Everything that can be asked. A task or a tree that is not named is the run's own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -149,36 +148,6 @@ impl Report {
         let parts: Vec<_> = self.text.clone().into_iter().chain(checked).collect();
         Some(parts.join("\n")).filter(|text| !text.is_empty())
     }
-}
-
-/// How the own tree is to land.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LandWish {
-    /// Refused unless it is the run's own.
-    #[serde(default)]
-    pub tree: Option<String>,
-    /// How it is expected to land; refused if that is not as configured.
-    #[serde(default)]
-    pub strategy: Option<Strategy>,
-    /// The message of the commit that lands.
-    #[serde(default)]
-    pub message: Option<String>,
-    /// What was done, for the task that is completed by it.
-    #[serde(default)]
-    pub report: Option<String>,
-    /// Only say what would happen.
-    #[serde(default)]
-    pub dry_run: bool,
-    /// Leave it in the queue.
-    #[serde(default)]
-    pub no_wait: bool,
-    /// Keep the worktree; one that an agent works in stays anyway.
-    #[serde(default)]
-    pub keep: bool,
-    /// Commit these changes first. Only a person is asked about that.
-    #[serde(default)]
-    pub commit: Option<CommitScope>,
 }
 
 #[cfg(test)]

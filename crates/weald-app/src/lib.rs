@@ -31,9 +31,10 @@ pub mod screen;
 mod shown_diff;
 pub mod supervision;
 pub mod tracker;
+mod wish;
 
 pub use app::App;
-pub use asking::{Ask, LandWish, Report};
+pub use asking::{Ask, Report};
 pub use authority::{Authority, Mandate, NotAllowed};
 pub use call::{Call, MCP_MARK, progress, window};
 pub use environment::Environment;
@@ -107,3 +108,4 @@ pub use weald_upkeep::{
     TreeUsage, UndoError, Undone, Upkeep, UsageReport, delete_departed, depart_copy,
     departed_folder, succeed,
 };
+pub use wish::LandWish;

@@ -324,7 +324,7 @@ mod tests {
                 json!({
                     "names": [], "strategy": null, "no_wait": false, "dry_run": true,
                     "keep": false, "force": false, "stop_on_conflict": false,
-                    "at_conflict": "abort", "commit": null, "message": null, "report": "done",
+                    "at_conflict": "abort", "commit": null, "message": null, "report": "done", "leaves": false,
                 }),
                 "usage",
             ),

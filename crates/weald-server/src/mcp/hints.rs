@@ -17,9 +17,9 @@ use crate::broker::Fault;
 const TERMINAL: &str = "in a terminal: ";
 
 /// The commands of weald. Anything else behind its name is a sentence about it.
-const COMMANDS: &str = "--help -C adopt agent approve attach clean completions config conflicts cost demo diff doctor ensure enter \
+const COMMANDS: &str = "--help -C adopt agent approve attach clean completions config conflicts cost deinit demo diff doctor ensure enter \
     events exit init install keep land list lock man mcp msg new path phase pool ports queue race rescue \
-    restore resume revert rm run sandbox session setup shell-init show snapshot status sweep sync task trash \
+    restore resume revert rm run sandbox session setup shell shell-init show snapshot status sweep sync task trash \
     trust undo unlock usage vault verify work worker";
 
 /// The same refusal in words for tools. Nobody is told to use the token of somebody else's claim.

@@ -162,7 +162,11 @@ fn u5_a_shell_may_wish_to_land_its_own_worktree_and_nothing_more() {
     assert_eq!(decide(&shell, wish(Some("fix"))), Ok(()));
     let refusal = decide(&shell, wish(Some("other"))).unwrap_err();
     assert!(refusal.contains("not this run's own worktree"), "{refusal}");
-    let refusal = decide(&shell, json!({"ask": {"op": "sync"}})).unwrap_err();
+    let refusal = decide(
+        &shell,
+        json!({"ask": {"op": "sync", "tree": null, "rebase": false}}),
+    )
+    .unwrap_err();
     assert!(refusal.contains("has no session"), "{refusal}");
 }
 
@@ -220,7 +224,7 @@ fn nothing_else_is_understood() {
         json!({"op": "approve", "tree": "fix"}),
         json!({"op": "config_set", "key": "policy.gate", "value": "none"}),
         json!({"op": "task_add", "subject": "x"}),
-        json!({"op": "land", "keep": false}),
+        json!({"op": "land", "force": true}),
         json!({"op": "land", "on_conflict": "leave"}),
         json!({"op": "task_done", "force": true}),
         json!({"op": "msg_inbox", "session": "bob"}),
