@@ -49,7 +49,7 @@ fn task(env: &TestEnv, id: &str) -> Value {
 }
 
 #[track_caller]
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+pub fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let begun = Instant::now();
     while !is_so() {
         assert!(begun.elapsed() < Duration::from_secs(30), "{what}");

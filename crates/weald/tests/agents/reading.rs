@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 use weald_terminal::Size;
 use weald_testkit::{Answer, Gate, Scenario, ScriptedModel, TestEnv, Turn, Watcher};
 
+use crate::finishing::wait_until;
+
 const WEALD: &str = env!("CARGO_BIN_EXE_weald");
 
 const SIZE: Size = Size {
@@ -312,6 +314,11 @@ fn a11_nothing_says_alive_once_a_supervisor_is_dead() {
             .unwrap()
             .success()
     );
+    // A process ends some time after it is killed.
+    wait_until("the supervisor's end", || {
+        let stat = fs::read_to_string(format!("/proc/{supervisor}/stat"));
+        stat.map_or(true, |stat| stat.contains(") Z "))
+    });
     for args in [
         &["agent", "list", "--all"][..],
         &["agent", "show", "a1"],
