@@ -244,7 +244,9 @@ fn x21_what_a_server_hears_of_a_gate_is_clean() {
     env.ok(&["new", "a"]);
     let add = "echo a > a; git add .; git commit -qm a";
     env.weald(&["run", "a", "--", "sh", "-c", add]);
-    set(&env, "gate.command", &format!("cat {}", evil.display()));
+    // The last line is heard while the tests run; those that end at once have none.
+    let gate = format!("cat {}; sleep 2", evil.display());
+    set(&env, "gate.command", &gate);
     let request = json!({"request": {
         "names": ["a"], "strategy": null, "no_wait": false, "dry_run": false, "keep": false,
         "force": false, "stop_on_conflict": false, "at_conflict": "abort", "commit": null,
