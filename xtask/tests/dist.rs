@@ -314,7 +314,7 @@ fn u18_a_large_or_dynamic_binary_is_not_released() {
         .to_string();
     assert!(loader.contains("names a loader"), "{loader}");
     let large = examine(&vec![0; LIMIT + 1]).unwrap_err().to_string();
-    assert!(large.contains("more than 15000000"), "{large}");
+    assert!(large.contains("more than 15728640"), "{large}");
     assert!(examine(b"#!/bin/sh\n").is_err());
 }
 
